@@ -40,7 +40,7 @@ GUARANTEES = [
 
 def in_duckdb(file: Path, read_only: bool) -> sa.Engine:
     """As the program opens its files."""
-    return duckdb_session.attached_engine(file, read_only=read_only)
+    return duckdb_session.file_engine(file, read_only=read_only)
 
 
 def in_sqlite(pragmas: str, file: Path, read_only: bool) -> sa.Engine:
@@ -85,7 +85,7 @@ def _size(file: Path) -> int:
 
 
 def append(connection: sa.Connection) -> None:
-    """An event with two guarantees, in the transaction of the caller, as `ledger.writer.record` does."""
+    """An event with two guarantees, in the transaction of the caller, as `ledger.chain.record` does."""
     event = TABLES.event
     newest = sa.select(event.c.number, event.c.digest).where(event.c.release == RELEASE)
     last = connection.execute(newest.order_by(event.c.number.desc()).limit(1)).first()

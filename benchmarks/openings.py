@@ -1,7 +1,7 @@
 """How often commands open the private files of a release on DuckDB: `python -m benchmarks.openings [--people N]`.
 
-Runs them on the demo's people, with an entity, in this process, and counts each file that a database library is told to
-open: with DuckDB, or attached to an instance of it, or with SQLite.
+Runs them on the demo's people, with an entity, in this process, and counts each file that DuckDB or SQLite is told to
+open.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
+
+import duckdb
 
 from benchmarks.weeks import People, chosen_node, prepared
 from qblock.cli.app import run as qblock
-from qblock.warehouse import duckdb_attached, duckdb_session
 
 FOLDER = "qblock"
 WEEKS, SHARE = 8, 0.03
@@ -30,28 +32,24 @@ WEEKS, SHARE = 8, 0.03
 def counted() -> Iterator[Counter[str]]:
     """The files that are opened meanwhile, by their paths."""
     opened: Counter[str] = Counter()
-    attach, connect = duckdb_attached.Host.attach, duckdb_session.connect
+    connect = duckdb.connect
 
-    def counting_attach(host: duckdb_attached.Host, file: Path, read_only: bool) -> None:
-        opened[str(file)] += 1
-        attach(host, file, read_only)
-
-    def counting_connect(file: Path, **options: Any) -> Any:
-        opened[str(file)] += 1
-        return connect(file, **options)
+    def counting_connect(database: Any = ":memory:", *given: Any, **options: Any) -> Any:
+        opened[str(database)] += 1
+        return connect(database, *given, **options)
 
     def hear(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "sqlite3.connect" and counting:
-            opened[str(arguments[0])] += 1
+            opened[unquote(str(arguments[0]).removeprefix("file:").partition("?")[0])] += 1
 
     counting = True
     sys.addaudithook(hear)
-    duckdb_attached.Host.attach, duckdb_session.connect = counting_attach, counting_connect  # type: ignore[method-assign]
+    duckdb.connect = counting_connect
     try:
         yield opened
     finally:
         counting = False
-        duckdb_attached.Host.attach, duckdb_session.connect = attach, connect  # type: ignore[method-assign]
+        duckdb.connect = connect
 
 
 def openings(private: Path, *arguments: str) -> tuple[str, dict[str, int]]:

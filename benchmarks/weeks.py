@@ -34,9 +34,8 @@ from qblock.demo.people import generate
 from qblock.demo.write import write_demo
 from qblock.joint.crosswalk import Book
 from qblock.joint.lag import memory
-from qblock.ledger.place import Place
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
-from qblock.ledger.writer import opened
 from qblock.releases import Release
 from qblock.spec import load_spec
 
@@ -106,7 +105,7 @@ class People:
 class Waits:
     """How long newcomers waited, followed in the crosswalk by digest. before: since which run somebody waits."""
 
-    place: Place
+    place: Store
     release: str
     before: dict[str, int] = field(default_factory=dict)
     shown: int = 0
@@ -115,7 +114,7 @@ class Waits:
 
     def follow(self, admitted: int) -> memory.Kept:
         """After a run that has shown so many newcomers."""
-        with opened(self.place.crosswalk, read_only=True) as connection, self.place.translated():
+        with self.place.crosswalk.opened(read_only=True) as connection, self.place.translated():
             session = self.place.session(connection)
             book = Book(session, session)
             kept = memory.load(book, self.release)

@@ -285,7 +285,7 @@ def sql_engine(url: str | sa.URL) -> sa.Engine:
     """An engine of SQLAlchemy's for the database of a URL."""
     parsed = sa.make_url(url)
     if parsed.get_backend_name() == "duckdb":
-        return duckdb_session.attached_engine(Path(parsed.database or ""), read_only=False)
+        return duckdb_session.file_engine(Path(parsed.database or ""), read_only=False)
     return sa.create_engine(parsed.set(drivername="postgresql+psycopg"), poolclass=sa.NullPool)
 
 

@@ -476,9 +476,8 @@ class Ledger:
 
     def upgrade(self) -> results.release.Upgraded:
         """Upgrade the schema to the version of this program; twice is once."""
-        from qblock.ledger.migrate import upgrade_ledger
 
-        before, after = upgrade_ledger(self._place)
+        before, after = self._place.upgrade()
         return results.release.Upgraded(before=before, after=after)
 
     def rekey(self, *, wait: float = 0) -> results.release.Rekeyed:

@@ -20,7 +20,6 @@ from faults.nursery import Nursery
 from qblock.errors import QblockError
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
-from qblock.ledger.writer import opened
 from qblock.release.verify import verify
 from qblock.warehouse import open_warehouse, spill
 from qblock.warehouse.duckdb_files import logs_of
@@ -121,10 +120,10 @@ def test_a_log_that_a_killed_run_left_is_in_the_file_before_anything_is_written(
     assert place.file is not None
     left = [log for log in logs_of(place.file) if log.exists() and log.stat().st_size]
     assert left != []
-    with opened(place, read_only=True) as connection:
+    with place.opened(read_only=True) as connection:
         found = connection.scalar(sa.text("SELECT count(*) FROM event"))
     assert [log for log in left if log.exists()] == left  # whoever reads writes nothing
-    with opened(place, read_only=False) as connection:
+    with place.opened(read_only=False) as connection:
         assert [log for log in logs_of(place.file) if log.exists() and log.stat().st_size] == []
         assert connection.scalar(sa.text("SELECT count(*) FROM event")) == found
 

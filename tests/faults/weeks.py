@@ -28,7 +28,7 @@ from engines import database, start_server
 from release.jobs import Job
 
 from faults.nursery import Nursery
-from qblock.joint.crosswalk import own_book
+from qblock.joint.crosswalk import open_crosswalk
 from qblock.joint.excluded import digests_of
 from qblock.joint.units import owner_of
 from qblock.ledger.stores import place_of
@@ -119,7 +119,7 @@ class Weekly:
     def kept(self, people: People) -> dict[str, Any]:
         """What the steady job keeps, with names for digests, but for when anything was."""
         names = [f"n{i:05}" for i in range(people.known)]
-        with own_book(place_of(self.job.spec)) as book:
+        with open_crosswalk(place_of(self.job.spec)) as book:
             name_of = dict(zip(digests_of(book, names), names, strict=True))
             t, fetch = book.tables, book.own.fetch
 

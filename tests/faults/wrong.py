@@ -15,7 +15,6 @@ from typing import Any
 import sqlalchemy as sa
 from release.jobs import ATTRIBUTES, Job
 
-from qblock.ledger.lock import release_lock
 from qblock.ledger.stores import place_of
 
 ENGINES = ("duckdb", "postgresql")
@@ -101,7 +100,7 @@ def locked(job: Job) -> Iterator[None]:
     spec = job.spec
 
     def hold() -> None:
-        with release_lock(place_of(spec), spec.release):
+        with place_of(spec).lock(spec.release):
             entered.set()
             leave.wait(60)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qblock.joint.crosswalk import Book, open_book, prepare
+from qblock.joint.crosswalk import Book, open_crosswalk, prepare
 from qblock.joint.episodes import Mode
 from qblock.joint.gate import Verdict, check, members_of
 from qblock.joint.versions import record
@@ -137,7 +137,7 @@ def main(arguments: Sequence[str]) -> int:
             tally = Tally()
             for start in range(options.first, options.first + options.histories, BATCH):
                 seeds = range(start, min(start + BATCH, options.first + options.histories))
-                with warehouse.snapshot() as session, open_book(place, session) as book:
+                with warehouse.snapshot() as session, open_crosswalk(place, session) as book:
                     tally += attack(book, seeds, mode, f"{mode}_{start}")[0]
             print(f"{'J1 alone' if mode else 'J1 and J1-linked'}: {tally}")
             failed |= bool(tally.disclosing)

@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 from engines import database
 
-from qblock.joint.crosswalk import Book, open_book, prepare
-from qblock.ledger.place import Place
+from qblock.joint.crosswalk import Book, open_crosswalk, prepare
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of_url
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.postgresql import PostgresqlWarehouse
 
-MakePlace = Callable[[str, Path, str], AbstractContextManager[Place]]
+MakePlace = Callable[[str, Path, str], AbstractContextManager[Store]]
 OpenBook = Callable[[], AbstractContextManager[Book]]
 
 
 @pytest.fixture(scope="session")
 def empty_crosswalk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakePlace]:
     """`empty_crosswalk(engine, folder, server)`: a place with an empty crosswalk, copied from one made once."""
-    made: dict[str, Place] = {}
+    made: dict[str, Store] = {}
     with ExitStack() as stack:
 
         @contextmanager
-        def copy(engine: str, folder: Path, server: str) -> Iterator[Place]:
+        def copy(engine: str, folder: Path, server: str) -> Iterator[Store]:
             kind = server or engine
             if kind not in made:
                 url = stack.enter_context(database(server)) if server else "sqlite:///qblock/ledger.sqlite"
@@ -46,7 +46,7 @@ def empty_crosswalk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakePl
 @pytest.fixture
 def place(
     engine_name: str, empty_crosswalk: MakePlace, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[Place]:
+) -> Iterator[Store]:
     """A place with an empty crosswalk."""
     server = request.getfixturevalue("server") if engine_name == "postgresql" else ""
     with empty_crosswalk(engine_name, tmp_path, server) as found:
@@ -54,7 +54,7 @@ def place(
 
 
 @pytest.fixture
-def open_a_book(place: Place) -> OpenBook:
+def open_a_book(place: Store) -> OpenBook:
     """`with open_a_book() as book`: beside a session without a source; committed at the end."""
 
     @contextmanager
@@ -64,7 +64,7 @@ def open_a_book(place: Place) -> OpenBook:
             if place.engine == "duckdb"
             else PostgresqlWarehouse(place.url.set(drivername="postgresql"))
         )
-        with warehouse.snapshot() as session, open_book(place, session) as book:
+        with warehouse.snapshot() as session, open_crosswalk(place, session) as book:
             yield book
             if place.engine == "postgresql":
                 session.connection.commit()

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from engines import sql_engine
 
 from qblock.joint.admission import Admission, freeze
-from qblock.joint.crosswalk import Book, open_book, prepare
+from qblock.joint.crosswalk import Book, open_crosswalk, prepare
 from qblock.joint.gate import Verdict, check
 from qblock.joint.texts import part_of, together
 from qblock.joint.versions import candidate, record
@@ -56,7 +56,7 @@ def opened(spec: Spec, **more: Any) -> Iterator[tuple[Task, Book, Admission]]:
     prepare(place)
     admission = Admission(spec, place, **more)
     with open_task(spec, relation=admission) as task:
-        with open_book(place, task.source.session) as book:
+        with open_crosswalk(place, task.source.session) as book:
             yield task, book, admission
         if place.engine == "postgresql":
             task.source.session.connection.commit()
@@ -118,7 +118,7 @@ def test_without_freezing_a_lone_move_would_be_refused(warehouse, tmp_path: Path
     assert publish(spec, 1, (1, 2)).passed
     change(url, "UPDATE people SET zip = '22' WHERE id = 0")
     place = place_of(spec)
-    with open_task(spec) as task, open_book(place, task.source.session) as book:
+    with open_task(spec) as task, open_crosswalk(place, task.source.session) as book:
         chosen = task.assess((1, 2))
         references = [[part.reference for part in parts] for parts in chosen.counts.parts]
         verdict = check(book, spec, references, candidate(book, task, chosen, 2))

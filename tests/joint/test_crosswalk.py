@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from engines import sql_engine
 
 from qblock.errors import InputError
-from qblock.joint.crosswalk import Book, decoded, open_book, prepare
+from qblock.joint.crosswalk import Book, decoded, open_crosswalk, prepare
 from qblock.joint.gate import check
 from qblock.joint.versions import candidate, record, recorded
 from qblock.ledger.stores import place_of
@@ -61,7 +61,7 @@ def make_spec(url: str, folder: Path, more: str = PRIVACY) -> Spec:
 def opened(spec: Spec) -> Iterator[tuple[Task, Book]]:
     place = place_of(spec)
     prepare(place)
-    with open_task(spec) as task, open_book(place, task.source.session) as book:
+    with open_task(spec) as task, open_crosswalk(place, task.source.session) as book:
         yield task, book
 
 

@@ -15,7 +15,7 @@ from qblock.joint.crosswalk import Book, decoded, encoded, fresh_name, prepare
 from qblock.joint.episodes import Mode, VersionKey
 from qblock.joint.gate import check, unchanged
 from qblock.joint.versions import discard, least_rows, record, recorded
-from qblock.ledger.place import Place
+from qblock.ledger.store import Store
 
 from .attacker import refused_seeds
 from .cases import CASES, Case
@@ -190,7 +190,7 @@ def test_entities_are_kept_as_digests_that_only_the_place_can_make(open_a_book: 
     assert found[0][0] == hashlib.sha256(f"{secret}{inner}".encode()).hexdigest()[:32]
 
 
-def test_preparing_twice_keeps_the_secret(place: Place, open_a_book: OpenBook) -> None:
+def test_preparing_twice_keeps_the_secret(place: Store, open_a_book: OpenBook) -> None:
     secrets = []
     for _ in range(2):
         prepare(place)

@@ -17,7 +17,7 @@ from qblock.joint.excluded import digests_of, set_apart
 from qblock.joint.gate import Verdict, check
 from qblock.joint.keys import new_key, people
 from qblock.joint.versions import record
-from qblock.ledger.place import SCHEMA
+from qblock.ledger.store import SCHEMA
 
 from .attacker import together
 from .histories import history

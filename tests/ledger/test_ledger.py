@@ -14,10 +14,10 @@ import pytest
 
 from qblock.blocks import Blocks, Reference
 from qblock.errors import Busy
+from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event, Guarantee, headroom
-from qblock.ledger.place import Place
-from qblock.ledger.reader import LedgerReader, ledger_reader
-from qblock.ledger.writer import ledger_transaction, record, set_pointer
+from qblock.ledger.reader import LedgerReader
+from qblock.ledger.store import Store
 from qblock.models import BY_NAME, Tightest, Value
 from qblock.spec import Requirement
 
@@ -58,13 +58,13 @@ GUARANTEE = Guarantee(
 )
 
 
-def test_what_is_recorded_is_read_back(ledger: Place) -> None:
+def test_what_is_recorded_is_read_back(ledger: Store) -> None:
     other = dataclasses.replace(
         GUARANTEE, reached=None, reached_number=None, headroom=None, sensitive=None, holds=False
     )
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         head = record(connection, EVENT, [GUARANTEE, other])
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         (event,) = reader.history("inpatients")
         assert {f.name: getattr(event, f.name) for f in dataclasses.fields(Event)} == vars(EVENT)
         assert (event.number, event.previous_digest, event.digest) == (1, None, head)
@@ -74,11 +74,11 @@ def test_what_is_recorded_is_read_back(ledger: Place) -> None:
         assert reader.releases() == ["inpatients"]
 
 
-def test_anyone_can_recompute_a_digest(ledger: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qblock.ledger.writer.__version__", "1.2.3")
+def test_anyone_can_recompute_a_digest(ledger: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qblock.ledger.chain.__version__", "1.2.3")
     event = Event(release="r", state="staged", run="u", version=1, node=(1, 0), recorded_at=EVENT.recorded_at)
     guarantee = dataclasses.replace(GUARANTEE, sensitive="größe", reached_number=3.1, headroom=None)
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         first = record(connection, event)
         second = record(connection, event, [guarantee])
     row = '"node":"[1,0]","number":%d,%s"program_version":"1.2.3","recorded_at":"2026-02-03T04:05:06.000007Z",'
@@ -92,12 +92,12 @@ def test_anyone_can_recompute_a_digest(ledger: Place, monkeypatch: pytest.Monkey
     assert [first, second] == [hashlib.sha256(text.encode("utf-8")).hexdigest() for text in texts]
 
 
-def test_releases_are_numbered_and_chained_each_by_itself(ledger: Place) -> None:
+def test_releases_are_numbered_and_chained_each_by_itself(ledger: Store) -> None:
     heads: dict[str, list[str]] = {"a": [], "b": []}
     for release in ("a", "b", "b", "a", "b"):
-        with ledger_transaction(ledger) as connection:
+        with ledger.write() as connection:
             heads[release].append(record(connection, Event(release=release, state="staged", run="r")))
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         for release, digests in heads.items():
             history = reader.history(release)
             assert [event.number for event in history] == list(range(1, len(digests) + 1))
@@ -105,25 +105,25 @@ def test_releases_are_numbered_and_chained_each_by_itself(ledger: Place) -> None
             assert [event.previous_digest for event in history] == [None, *digests[:-1]]
 
 
-def test_a_rolled_back_transaction_leaves_nothing(ledger: Place) -> None:
-    with pytest.raises(RuntimeError, match="stop"), ledger_transaction(ledger) as connection:  # noqa: PT012
+def test_a_rolled_back_transaction_leaves_nothing(ledger: Store) -> None:
+    with pytest.raises(RuntimeError, match="stop"), ledger.write() as connection:  # noqa: PT012
         record(connection, EVENT, [GUARANTEE])
         set_pointer(connection, "inpatients", 3)
         raise RuntimeError("stop")
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         assert reader.history("inpatients") == []
         assert reader.pointer("inpatients") is None
         assert reader.guarantees("inpatients", 1) == []
 
 
-def test_the_current_version_is_the_one_of_the_pointer(ledger: Place) -> None:
-    with ledger_transaction(ledger) as connection:
+def test_the_current_version_is_the_one_of_the_pointer(ledger: Store) -> None:
+    with ledger.write() as connection:
         for version in (1, 2):
             record(connection, Event(release="r", state="staged", run="u", version=version))
             record(connection, Event(release="r", state="published", run="u", version=version), [GUARANTEE])
             set_pointer(connection, "r", version)
         record(connection, Event(release="r", state="staged", run="v", version=3))
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         current = reader.current("r")
         assert current is not None
         assert (current.version, current.event.number, current.guarantees) == (2, 4, (GUARANTEE,))
@@ -135,23 +135,23 @@ def test_the_current_version_is_the_one_of_the_pointer(ledger: Place) -> None:
         assert (newest.number, published.number) == (5, 4)
         assert reader.last_event("r", "refused") is None
         assert reader.verify_pointer("r") == []
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         record(connection, Event(release="r", state="rolled_back", run="w", version=1))
         set_pointer(connection, "r", 1)
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         current = reader.current("r")
         assert current is not None
         assert (current.version, current.event.number) == (1, 6)
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         record(connection, Event(release="r", state="retired", run="w", version=1))
         set_pointer(connection, "r", None)
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         assert reader.current("r") is None
         assert reader.verify_pointer("r") == []
 
 
-def test_a_ledger_that_does_not_exist_has_no_history(place: Place) -> None:
-    with ledger_reader(place) as reader:
+def test_a_ledger_that_does_not_exist_has_no_history(place: Store) -> None:
+    with place.read() as reader:
         assert reader.history("r") == []
         assert reader.current("r") is None
         assert reader.head("r") is None
@@ -163,51 +163,47 @@ def test_a_ledger_that_does_not_exist_has_no_history(place: Place) -> None:
     assert not place.folder.exists()
 
 
-def test_the_reader_works_while_a_run_is_going_on_between_transactions(ledger: Place, start) -> None:
+def test_the_reader_works_while_a_run_is_going_on_between_transactions(ledger: Store, start) -> None:
     writer = start(
-        "from qblock.ledger.writer import ledger_transaction, record\n"
+        "from qblock.ledger.chain import record\n"
         "from qblock.ledger.events import Event\n"
-        "from qblock.ledger.lock import release_lock\n"
-        "with release_lock(place, 'r'):\n"
-        "    with ledger_transaction(place) as c: record(c, Event(release='r', state='staged', run='u'))\n"
+        "with place.lock('r'):\n"
+        "    with place.write() as c: record(c, Event(release='r', state='staged', run='u'))\n"
         "    print('staged', flush=True); sys.stdin.readline()\n"
-        "    with ledger_transaction(place) as c: record(c, Event(release='r', state='published', run='u'))\n"
+        "    with place.write() as c: record(c, Event(release='r', state='published', run='u'))\n"
     )
     assert writer.stdout.readline() == "staged\n"
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         assert [event.state for event in reader.history("r")] == ["staged"]
     writer.communicate("\n")
     assert writer.returncode == 0
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         assert [event.state for event in reader.history("r")] == ["staged", "published"]
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
-def test_a_ledger_file_that_stays_open_elsewhere_is_busy(ledger: Place, start) -> None:
-    holder = start(
-        "from qblock.ledger.writer import ledger_transaction\n"
-        "with ledger_transaction(place): print('open', flush=True); sys.stdin.readline()\n"
-    )
+def test_a_ledger_file_that_stays_open_elsewhere_is_busy(ledger: Store, start) -> None:
+    holder = start("with place.write(): print('open', flush=True); sys.stdin.readline()\n")
     assert holder.stdout.readline() == "open\n"
     held = r"another process holds the ledger .*ledger\.sqlite; wait until it has closed the file"
-    with pytest.raises(Busy, match=held), ledger_transaction(ledger, seconds=0.2):
+    with pytest.raises(Busy, match=held), ledger.write(seconds=0.2):
         pass
     holder.communicate("\n")
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         record(connection, EVENT)
 
 
 @pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
-def test_a_run_in_a_snapshot_does_not_collide_with_another_release(ledger: Place) -> None:
+def test_a_run_in_a_snapshot_does_not_collide_with_another_release(ledger: Store) -> None:
 
     engine = ledger.create_engine().execution_options(isolation_level="REPEATABLE READ")
     with engine.begin() as snapshot:
         assert LedgerReader(snapshot).history("a") == []
-        with ledger_transaction(ledger) as connection:
+        with ledger.write() as connection:
             record(connection, Event(release="b", state="staged", run="u"), [GUARANTEE])
         record(snapshot, Event(release="a", state="staged", run="v"), [GUARANTEE])
     engine.dispose()
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         assert [reader.verify_chain(release) for release in reader.releases()] == [[], []]
 
 
@@ -250,7 +246,7 @@ def test_guarantees_without_a_number() -> None:
     assert not empty.holds
 
 
-def test_tightest_values_of_models_survive_the_database(ledger: Place) -> None:
+def test_tightest_values_of_models_survive_the_database(ledger: Store) -> None:
     blocks = Blocks.of([{0: 2, 1: 3, 2: 1}, {0: 1, 2: 1}])
     reference = Reference.of(blocks)
     asked = {
@@ -267,9 +263,9 @@ def test_tightest_values_of_models_survive_the_database(ledger: Place) -> None:
         ("3", "2", False),
         ("3/10", "3/8", False),
     ]
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         record(connection, EVENT, found)
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         assert reader.guarantees("inpatients", 1) == found
         assert reader.verify_chain("inpatients") == []
 

@@ -9,11 +9,11 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Refused
+from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event, Guarantee, State, chain_digest
-from qblock.ledger.place import Place
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.store import Store
 from qblock.ledger.tables import Tables, tables
-from qblock.ledger.writer import ledger_transaction, opened, record, set_pointer
 
 pytestmark = pytest.mark.either_engine
 
@@ -37,12 +37,12 @@ def guarantee(reached: str) -> Guarantee:
 @pytest.fixture(scope="module", params=["duckdb", "postgresql"])
 def chain(
     request: pytest.FixtureRequest, empty_ledger: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Place, list[str]]]:
+) -> Iterator[tuple[Store, list[str]]]:
     """A ledger with four events of release r, and their digests."""
     heads = []
     server = request.getfixturevalue("postgresql_server") if request.param == "postgresql" else ""
     with empty_ledger(request.param, tmp_path_factory.mktemp("chain"), server) as ledger:
-        with ledger_transaction(ledger) as connection:
+        with ledger.write() as connection:
             record(connection, Event(release="another", state="published", run="u", version=1), [guarantee("9")])
             states: list[tuple[int, State]] = [(1, "published"), (2, "staged"), (2, "published"), (3, "refused")]
             for version, state in states:
@@ -53,10 +53,10 @@ def chain(
 
 
 @pytest.fixture
-def tampered(chain: tuple[Place, list[str]]) -> Iterator[tuple[sa.Connection, list[str]]]:
+def tampered(chain: tuple[Store, list[str]]) -> Iterator[tuple[sa.Connection, list[str]]]:
     """A connection to that ledger; what is altered through it is not kept."""
     ledger, heads = chain
-    with opened(ledger, read_only=False) as connection, connection.begin() as transaction:
+    with ledger.opened(read_only=False) as connection, connection.begin() as transaction:
         yield connection, heads
         transaction.rollback()
 
@@ -90,14 +90,13 @@ def alter(connection: sa.Connection, table: str, column: str) -> Callable[[], No
 
 def test_every_altered_column_is_found(tampered: tuple[sa.Connection, list[str]]) -> None:
     connection, heads = tampered
-    reader = LedgerReader(connection)
     for table, column in COLUMNS:
         if column not in KEYS:
             undo = alter(connection, table, column)
-            problems = reader.verify_chain("r", heads[-1])
+            problems = LedgerReader(connection).verify_chain("r", heads[-1])
             assert any("event 2 of release r or its guarantees were altered" in problem for problem in problems)
             undo()
-            assert reader.verify_chain("r", heads[-1]) == []
+            assert LedgerReader(connection).verify_chain("r", heads[-1]) == []
 
 
 @pytest.mark.parametrize(("table", "column"), [place for place in COLUMNS if place[1] in KEYS])
@@ -186,7 +185,7 @@ def test_a_reader_for_a_moment_reads_again_what_the_pointer_contradicts(
     tampered: tuple[sa.Connection, list[str]],
 ) -> None:
     connection, heads = tampered
-    one, other = (LedgerReader(connection, keep=True) for _ in range(2))
+    one, other = (LedgerReader(connection) for _ in range(2))
     for reader in (one, other):
         assert (reader.head("r"), reader.names("r")) == (heads[-1], ["r"])
     asked: list[str] = []

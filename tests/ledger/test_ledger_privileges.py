@@ -12,12 +12,10 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.ledger import migrate
+from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event
-from qblock.ledger.lock import release_lock
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of_url
-from qblock.ledger.writer import ledger_transaction, record, set_pointer
 
 pytestmark = pytest.mark.every_postgresql
 
@@ -27,7 +25,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA qblock TO {role};
 GRANT INSERT ON qblock.event, qblock.guarantee TO {role};
 GRANT INSERT, UPDATE ON qblock.pointer TO {role};
 """
-As = Callable[[str], Place]
+As = Callable[[str], Store]
 
 
 @pytest.fixture
@@ -42,12 +40,12 @@ def role(postgresql_url: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def job(postgresql_url: str, role: str, tmp_path: Path) -> Place:
+def job(postgresql_url: str, role: str, tmp_path: Path) -> Store:
     return place_of_url(sa.make_url(postgresql_url).set(username=role).render_as_string(False), tmp_path)
 
 
 @pytest.fixture
-def owner(postgresql_url: str, tmp_path: Path) -> Place:
+def owner(postgresql_url: str, tmp_path: Path) -> Store:
     return place_of_url(postgresql_url, tmp_path)
 
 
@@ -57,18 +55,18 @@ def execute(url: str, statement: str) -> None:
 
 
 def test_a_job_that_does_not_own_the_ledger_can_only_append(
-    owner: Place, job: Place, role: str, postgresql_url: str
+    owner: Store, job: Store, role: str, postgresql_url: str
 ) -> None:
-    migrate.upgrade_ledger(owner)
+    owner.upgrade()
     execute(postgresql_url, GRANTS.format(role=role))
-    assert migrate.upgrade_ledger(job)[0] == migrate.revisions()[-1]
-    with release_lock(job, "r"), ledger_transaction(job) as connection:
+    assert job.upgrade()[0] == migrate.revisions()[-1]
+    with job.lock("r"), job.write() as connection:
         record(connection, Event(release="r", state="published", run="u", version=1))
         set_pointer(connection, "r", 1)
-    with release_lock(job, "r"), ledger_transaction(job) as connection:
+    with job.lock("r"), job.write() as connection:
         record(connection, Event(release="r", state="published", run="u", version=2))
         set_pointer(connection, "r", 2)
-    with ledger_reader(job) as reader:
+    with job.read() as reader:
         assert reader.pointer("r") == 2
         assert reader.verify_chain("r") == []
     for statement in (
@@ -82,41 +80,41 @@ def test_a_job_that_does_not_own_the_ledger_can_only_append(
     ):
         with (
             pytest.raises(QblockError, match=r"denied a privilege .*grant it"),
-            ledger_transaction(job) as connection,
+            job.write() as connection,
         ):
             connection.execute(sa.text(statement))
 
 
-def test_a_schema_that_exists_is_not_created_again(job: Place, role: str, postgresql_url: str) -> None:
+def test_a_schema_that_exists_is_not_created_again(job: Store, role: str, postgresql_url: str) -> None:
     execute(postgresql_url, f"CREATE SCHEMA qblock; GRANT USAGE, CREATE ON SCHEMA qblock TO {role}")
-    assert migrate.upgrade_ledger(job) == (None, migrate.revisions()[-1])
-    with ledger_transaction(job) as connection:
+    assert job.upgrade() == (None, migrate.revisions()[-1])
+    with job.write() as connection:
         record(connection, Event(release="r", state="staged", run="u"))
 
 
 def test_a_login_that_may_not_make_the_ledger_is_told_what_to_grant(
-    owner: Place, job: Place, role: str, postgresql_url: str
+    owner: Store, job: Store, role: str, postgresql_url: str
 ) -> None:
     with pytest.raises(QblockError, match=r"denied a privilege .*grant it"):
-        migrate.upgrade_ledger(job)
-    with ledger_reader(job) as reader:
+        job.upgrade()
+    with job.read() as reader:
         assert reader.history("r") == []
-    migrate.upgrade_ledger(owner)
-    with pytest.raises(QblockError, match=r"denied a privilege .*grant it"), ledger_reader(job):
+    owner.upgrade()
+    with pytest.raises(QblockError, match=r"denied a privilege .*grant it"), job.read():
         pass
     with pytest.raises(QblockError, match=r"denied a privilege .*grant it"):
-        migrate.upgrade_ledger(job)
+        job.upgrade()
     execute(postgresql_url, f"GRANT USAGE ON SCHEMA qblock TO {role}")
-    with pytest.raises(QblockError, match="denied a privilege"), ledger_reader(job):
+    with pytest.raises(QblockError, match="denied a privilege"), job.read():
         pass
 
 
 def test_nobody_else_sees_the_ledger_whatever_the_defaults_are(
-    owner: Place, job: Place, role: str, postgresql_url: str
+    owner: Store, job: Store, role: str, postgresql_url: str
 ) -> None:
     execute(postgresql_url, "ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC")
     execute(postgresql_url, "ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO PUBLIC")
-    migrate.upgrade_ledger(owner)
+    owner.upgrade()
     with psycopg.connect(postgresql_url) as connection:
         relations = connection.execute(
             "SELECT relname, has_table_privilege(%s, oid, 'SELECT, INSERT, UPDATE, DELETE') "
@@ -132,11 +130,11 @@ def test_nobody_else_sees_the_ledger_whatever_the_defaults_are(
         }
         assert [name for name, visible in relations if visible] == []
         assert connection.execute("SELECT has_schema_privilege(%s, 'qblock', 'USAGE')", (role,)).fetchone() == (False,)
-    with pytest.raises(QblockError, match="denied a privilege"), ledger_reader(job):
+    with pytest.raises(QblockError, match="denied a privilege"), job.read():
         pass
 
 
-def test_the_reader_cannot_write(owner: Place) -> None:
-    migrate.upgrade_ledger(owner)
-    with pytest.raises(QblockError, match="is read-only"), ledger_reader(owner) as reader:
+def test_the_reader_cannot_write(owner: Store) -> None:
+    owner.upgrade()
+    with pytest.raises(QblockError, match="is read-only"), owner.read() as reader:
         record(reader._connection, Event(release="r", state="staged", run="u"))

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event, Guarantee, Stage
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
-from qblock.ledger.writer import ledger_transaction, opened, record, set_pointer
+from qblock.ledger.store import Store
 
 Ask = Callable[[str], list[dict[str, Any]]]
 
@@ -34,21 +33,21 @@ def guarantee(parameter: str, stage: Stage, headroom: float, holds: bool = True)
 
 
 @pytest.fixture
-def ask(ledger: Place) -> Ask:
+def ask(ledger: Store) -> Ask:
     """`ask(query)`: rows of a query over the views, `{}` standing for where they are."""
 
     def rows(query: str) -> list[dict[str, Any]]:
         prefix = "qblock." if ledger.engine == "postgresql" else ""
-        with opened(ledger, read_only=True) as connection:
+        with ledger.opened(read_only=True) as connection:
             return [dict(row) for row in connection.execute(sa.text(query.format(prefix))).mappings()]
 
     return rows
 
 
 @pytest.fixture
-def published(ledger: Place) -> Place:
+def published(ledger: Store) -> Store:
     """Versions 1 and 3 of release r published, 2 refused; release s staged only."""
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         for version, room in ((1, 0.5), (2, -0.25), (3, 0.125)):
             event: dict[str, Any] = {"release": "r", "run": f"run {version}", "version": version, "node": (version, 0)}
             both = [guarantee(p, "search", room) for p in "lc"]
@@ -65,7 +64,7 @@ def published(ledger: Place) -> Place:
     return ledger
 
 
-def test_release_history_has_a_row_for_each_transition(published: Place, ask: Ask) -> None:
+def test_release_history_has_a_row_for_each_transition(published: Store, ask: Ask) -> None:
     rows = ask("SELECT * FROM {}release_history WHERE release = 'r' ORDER BY number")
     states = ["staged", "checked", "published", "staged", "refused", "staged", "checked", "published"]
     assert [row["state"] for row in rows] == states
@@ -83,7 +82,7 @@ def test_release_history_has_a_row_for_each_transition(published: Place, ask: As
     assert {row["protected_against_search"] for row in rows} == {None, False, True}
 
 
-def test_version_guarantees_are_of_published_versions(published: Place, ask: Ask) -> None:
+def test_version_guarantees_are_of_published_versions(published: Store, ask: Ask) -> None:
     rows = ask("SELECT * FROM {}version_guarantees ORDER BY release, number, position")
     assert [(row["release"], row["version"], row["stage"], row["parameter"]) for row in rows] == [
         ("r", version, stage, parameter) for version in (1, 3) for stage in ("search", "recheck") for parameter in "lc"
@@ -91,14 +90,14 @@ def test_version_guarantees_are_of_published_versions(published: Place, ask: Ask
     assert {(row["asked"], row["reached"], row["sensitive"]) for row in rows} == {("3", "2", "condition")}
 
 
-def test_the_headroom_trend_compares_published_versions(published: Place, ask: Ask) -> None:
+def test_the_headroom_trend_compares_published_versions(published: Store, ask: Ask) -> None:
     rows = ask("SELECT * FROM {}headroom_trend ORDER BY parameter, version")
     assert [(r["parameter"], r["version"], r["headroom"], r["headroom_change"]) for r in rows] == [
         (parameter, version, room, change)
         for parameter in "cl"
         for version, room, change in ((1, 0.5, None), (3, 0.125, -0.375))
     ]
-    with ledger_transaction(published) as connection:
+    with published.write() as connection:
         record(
             connection, Event(release="r", state="rolled_back", run="x", version=1), [guarantee("c", "recheck", 0.25)]
         )
@@ -106,15 +105,15 @@ def test_the_headroom_trend_compares_published_versions(published: Place, ask: A
     assert [(r["version"], r["headroom"], r["headroom_change"]) for r in rows] == [(1, 0.25, None), (3, 0.125, -0.125)]
 
 
-def test_the_current_version_is_the_pointers(published: Place, ask: Ask) -> None:
+def test_the_current_version_is_the_pointers(published: Store, ask: Ask) -> None:
     (row,) = ask("SELECT * FROM {}current_version")
     assert row | {"release": "r", "version": 3, "view": "published.r", "node": "[3,0]", "rows_published": 98} == row
     assert (row["stale"], row["protected_against_search"]) == (False, True)
-    with ledger_transaction(published) as connection:
+    with published.write() as connection:
         set_pointer(connection, "r", 1)
     (row,) = ask("SELECT * FROM {}current_version")
     assert (row["version"], row["protected_against_search"]) == (1, False)
-    with ledger_transaction(published) as connection:
+    with published.write() as connection:
         set_pointer(connection, "r", None)
     assert ask("SELECT * FROM {}current_version") == []
 
@@ -123,7 +122,7 @@ def test_the_current_version_is_the_pointers(published: Place, ask: Ask) -> None
     ("stale_after", "stale"), [(timedelta(hours=71), True), (timedelta(hours=73), False), (None, None)]
 )
 def test_a_release_older_than_the_spec_allows_is_stale(
-    ledger: Place, ask: Ask, stale_after: timedelta | None, stale: bool | None
+    ledger: Store, ask: Ask, stale_after: timedelta | None, stale: bool | None
 ) -> None:
     event = Event(
         release="r",
@@ -133,7 +132,7 @@ def test_a_release_older_than_the_spec_allows_is_stale(
         stale_after=stale_after,
         recorded_at=datetime.now(UTC) - timedelta(hours=72),
     )
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         record(connection, event)
         set_pointer(connection, "r", 1)
         # The age does not depend on where the person who asks lives.
@@ -142,14 +141,14 @@ def test_a_release_older_than_the_spec_allows_is_stale(
             connection.execute(sa.text(f"ALTER DATABASE {database} SET timezone = 'Pacific/Auckland'"))
     (row,) = ask("SELECT stale, age_seconds FROM {}current_version")
     assert row["stale"] == stale
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         freshness = reader.freshness("r")
     assert freshness is not None
     assert freshness["stale"] is stale
     assert 72 * 3600 <= row["age_seconds"] < 72 * 3600 + 600
 
 
-def test_runs_have_a_row_for_each_run_as_it_ended(published: Place, ask: Ask) -> None:
+def test_runs_have_a_row_for_each_run_as_it_ended(published: Store, ask: Ask) -> None:
     rows = ask("SELECT * FROM {}runs ORDER BY release, run")
     assert [(row["release"], row["run"], row["outcome"], row["version"]) for row in rows] == [
         ("r", "run 1", "published", 1),
@@ -161,13 +160,13 @@ def test_runs_have_a_row_for_each_run_as_it_ended(published: Place, ask: Ask) ->
     assert (rows[0]["rows_published"], rows[1]["reason"], rows[2]["view"]) == (98, "recheck failed", "published.r")
 
 
-def test_refusals_are_runs_that_published_nothing(published: Place, ask: Ask) -> None:
+def test_refusals_are_runs_that_published_nothing(published: Store, ask: Ask) -> None:
     (row,) = ask("SELECT * FROM {}refusals")
     assert row | {"release": "r", "run": "run 2", "outcome": "refused", "reason": "recheck failed"} == row
 
 
-def test_current_guarantees_are_of_the_last_check_of_what_is_shown(published: Place, ask: Ask) -> None:
-    with ledger_transaction(published) as connection:
+def test_current_guarantees_are_of_the_last_check_of_what_is_shown(published: Store, ask: Ask) -> None:
+    with published.write() as connection:
         again = Event(release="r", state="published", run="run 4", version=3)
         record(connection, again, [guarantee("c", "recheck", 0.5), guarantee("l", "search", 0.5)])
     rows = ask("SELECT * FROM {}current_guarantees ORDER BY position")

@@ -10,42 +10,34 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Busy, QblockError
-from qblock.ledger.lock import release_lock
-from qblock.ledger.place import Place
-from qblock.ledger.stores.postgresql_lock import lock_key
+from qblock.ledger.store import Store
+from qblock.ledger.stores.postgresql_locks import lock_key
 
 pytestmark = pytest.mark.every_postgresql
 
-HOLDER = (
-    "from qblock.ledger.lock import release_lock\n"
-    "with release_lock(place, 'r'): print('held', flush=True); sys.stdin.readline()\n"
-)
+HOLDER = "with place.lock('r'): print('held', flush=True); sys.stdin.readline()\n"
 
 
-def test_a_second_run_leaves_and_says_who_holds_the_lock(place: Place, start) -> None:
+def test_a_second_run_leaves_and_says_who_holds_the_lock(place: Store, start) -> None:
     holder = start(HOLDER)
     assert holder.stdout.readline() == "held\n"
-    with pytest.raises(Busy, match="another run of release r is in progress") as raised, release_lock(place, "r"):
+    with pytest.raises(Busy, match="another run of release r is in progress") as raised, place.lock("r"):
         pass
     message = str(raised.value)
     assert raised.value.exit_status == 4
     assert f"process {holder.pid}" in message
     assert re.search(r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", message)
     holder.communicate("\n")
-    with release_lock(place, "r"):
+    with place.lock("r"):
         pass
 
 
-def test_a_second_run_waits_as_long_as_told(place: Place, start) -> None:
+def test_a_second_run_waits_as_long_as_told(place: Store, start) -> None:
     holder = start(HOLDER)
     assert holder.stdout.readline() == "held\n"
-    waiting = start(
-        "from qblock.ledger.lock import release_lock\n"
-        "print('waits', flush=True)\n"
-        "with release_lock(place, 'r', wait_seconds=60): print('held', flush=True)\n"
-    )
+    waiting = start("print('waits', flush=True)\nwith place.lock('r', wait_seconds=60): print('held', flush=True)\n")
     assert waiting.stdout.readline() == "waits\n"
-    with pytest.raises(Busy), release_lock(place, "r", wait_seconds=0.3):
+    with pytest.raises(Busy), place.lock("r", wait_seconds=0.3):
         pass
     assert waiting.running()
     holder.communicate("\n")
@@ -53,33 +45,33 @@ def test_a_second_run_waits_as_long_as_told(place: Place, start) -> None:
     assert waiting.returncode == 0
 
 
-def test_a_killed_run_leaves_no_lock(place: Place, start) -> None:
+def test_a_killed_run_leaves_no_lock(place: Store, start) -> None:
     holder = start(HOLDER)
     assert holder.stdout.readline() == "held\n"
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    with release_lock(place, "r", wait_seconds=10) as lock:
+    with place.lock("r", wait_seconds=10) as lock:
         lock.check()
 
 
-def test_releases_do_not_wait_for_each_other(place: Place) -> None:
-    with release_lock(place, "a") as a, release_lock(place, "b") as b:
+def test_releases_do_not_wait_for_each_other(place: Store) -> None:
+    with place.lock("a") as a, place.lock("b") as b:
         a.check()
         b.check()
 
 
-def test_the_lock_ends_with_the_block_even_after_an_error(place: Place) -> None:
-    with pytest.raises(RuntimeError), release_lock(place, "r"):
+def test_the_lock_ends_with_the_block_even_after_an_error(place: Store) -> None:
+    with pytest.raises(RuntimeError), place.lock("r"):
         raise RuntimeError
-    with release_lock(place, "r"), pytest.raises(Busy), release_lock(place, "r"):
+    with place.lock("r"), pytest.raises(Busy), place.lock("r"):
         pass
-    with release_lock(place, "r") as lock:
+    with place.lock("r") as lock:
         lock.check()
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
-def test_the_lock_file_is_private_and_stays(place: Place) -> None:
-    with release_lock(place, "r"):
+def test_the_lock_file_is_private_and_stays(place: Store) -> None:
+    with place.lock("r"):
         pass
     file = place.folder / "r.lock"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -89,8 +81,8 @@ def test_the_lock_file_is_private_and_stays(place: Place) -> None:
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
 @pytest.mark.parametrize("again", [False, True])
-def test_a_removed_lock_file_is_noticed(place: Place, again: bool) -> None:
-    with release_lock(place, "r") as lock:
+def test_a_removed_lock_file_is_noticed(place: Store, again: bool) -> None:
+    with place.lock("r") as lock:
         file = place.folder / "r.lock"
         file.unlink()
         if again:  # by another run, which holds the lock of that name now
@@ -100,18 +92,18 @@ def test_a_removed_lock_file_is_noticed(place: Place, again: bool) -> None:
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
-def test_a_lock_file_that_leads_elsewhere_is_not_followed(place: Place) -> None:
+def test_a_lock_file_that_leads_elsewhere_is_not_followed(place: Store) -> None:
     place.folder.mkdir(mode=0o700)
     (place.folder / "r.lock").symlink_to(place.folder / "elsewhere")
-    with pytest.raises(QblockError, match=r"r\.lock cannot be opened"), release_lock(place, "r"):
+    with pytest.raises(QblockError, match=r"r\.lock cannot be opened"), place.lock("r"):
         pass
     assert not (place.folder / "elsewhere").exists()
 
 
 @pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
-def test_a_session_that_the_database_ended_is_noticed(place: Place) -> None:
+def test_a_session_that_the_database_ended_is_noticed(place: Store) -> None:
     engine = place.create_engine()
-    with release_lock(place, "r") as lock:
+    with place.lock("r") as lock:
         lock.check()
         with engine.connect() as connection:
             ended = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database = "
@@ -122,11 +114,11 @@ def test_a_session_that_the_database_ended_is_noticed(place: Place) -> None:
 
 
 @pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
-def test_the_holder_is_found_whatever_the_sign_of_the_key(place: Place) -> None:
+def test_the_holder_is_found_whatever_the_sign_of_the_key(place: Store) -> None:
     names = [f"r{i}" for i in range(8)]
     assert {lock_key(name) < 0 for name in names} == {True, False}
     for name in names:
-        with release_lock(place, name) as lock:
+        with place.lock(name) as lock:
             lock.check()
-            with pytest.raises(Busy, match=r"\(qblock " + name), release_lock(place, name):
+            with pytest.raises(Busy, match=r"\(qblock " + name), place.lock(name):
                 pass

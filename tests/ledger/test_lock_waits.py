@@ -20,7 +20,6 @@ from qblock.errors import Busy
 from qblock.ledger import migrate
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of, place_of_url
-from qblock.ledger.writer import ledger_transaction
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.release.move import move
 from qblock.release.retire import retire
@@ -266,9 +265,9 @@ def test_a_table_of_the_ledger_that_is_locked_ends_the_run_and_says_by_whom(job:
     with psycopg.connect(job.url) as administrator:
         administrator.execute("LOCK TABLE qblock.begun IN EXCLUSIVE MODE")
         with pytest.raises(Busy, match=f"server process {administrator.info.backend_pid} of user"):  # noqa: SIM117
-            with ledger_transaction(place, 0.1) as connection:
+            with place.write(0.1) as connection:
                 connection.execute(sa.text("DELETE FROM qblock.begun"))
-    with ledger_transaction(place, 0.1) as connection:
+    with place.write(0.1) as connection:
         assert connection.scalar(sa.text("SELECT count(*) FROM qblock.begun")) == 1
 
 
@@ -278,11 +277,11 @@ def test_an_upgrade_of_the_ledger_does_not_wait_for_a_dump(
     monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0)
     monkeypatch.setattr(migrate, "LOCK_SECONDS", 0.1)
     place = place_of_url(postgresql_url, tmp_path)
-    _, before = migrate.upgrade_ledger(place)
+    _, before = place.upgrade()
     newest = one_more(monkeypatch, tmp_path / "later")
     end_soon(postgresql_url)
     with psycopg.connect(postgresql_url) as dump:
         dump.execute("LOCK TABLE qblock.event, qblock.pointer IN ACCESS SHARE MODE")
         with pytest.raises(Busy, match=f"server process {dump.info.backend_pid} of user"):
-            migrate.upgrade_ledger(place)
-    assert migrate.upgrade_ledger(place) == (before, newest)
+            place.upgrade()
+    assert place.upgrade() == (before, newest)

@@ -11,11 +11,10 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.ledger import migrate
+from qblock.ledger.chain import record
 from qblock.ledger.events import Event
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
+from qblock.ledger.store import Store
 from qblock.ledger.tables import tables
-from qblock.ledger.writer import ledger_transaction, record
 from qblock.resources import migrations_directory
 
 pytestmark = pytest.mark.every_postgresql
@@ -23,18 +22,18 @@ pytestmark = pytest.mark.every_postgresql
 NEWEST = migrate.revisions()[-1]
 
 
-def test_upgrade_twice_is_upgrade_once(place: Place) -> None:
-    assert migrate.upgrade_ledger(place) == (None, NEWEST)
-    assert migrate.upgrade_ledger(place) == (NEWEST, NEWEST)
-    with ledger_transaction(place) as connection:
+def test_upgrade_twice_is_upgrade_once(place: Store) -> None:
+    assert place.upgrade() == (None, NEWEST)
+    assert place.upgrade() == (NEWEST, NEWEST)
+    with place.write() as connection:
         record(connection, Event(release="r", state="staged", run="u"))
-    assert migrate.upgrade_ledger(place) == (NEWEST, NEWEST)
-    with ledger_reader(place) as reader:
+    assert place.upgrade() == (NEWEST, NEWEST)
+    with place.read() as reader:
         assert len(reader.history("r")) == 1
 
 
-def test_an_engine_will_do_as_well(place: Place) -> None:
-    with ledger_transaction(place):
+def test_an_engine_will_do_as_well(place: Store) -> None:
+    with place.write():
         pass
     engine = place.create_engine()
     assert migrate.upgrade(engine) == (None, NEWEST)
@@ -54,8 +53,8 @@ def test_revisions_are_linear_and_numbered() -> None:
     assert list(migrate.revisions()) == [f"{i + 1:04}" for i in range(len(scripts))]
 
 
-def test_statements_name_the_columns_that_migrations_make(ledger: Place) -> None:
-    with ledger_transaction(ledger) as connection:
+def test_statements_name_the_columns_that_migrations_make(ledger: Store) -> None:
+    with ledger.write() as connection:
         for table in vars(tables(connection)).values():
             query = "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = :t"
             if ledger.file is not None:
@@ -67,8 +66,8 @@ def test_statements_name_the_columns_that_migrations_make(ledger: Place) -> None
             assert types == {column.name: declared[type(column.type)] for column in table.columns}
 
 
-def test_an_upgrade_belongs_to_the_callers_transaction(place: Place) -> None:
-    with pytest.raises(RuntimeError), ledger_transaction(place) as connection:  # noqa: PT012
+def test_an_upgrade_belongs_to_the_callers_transaction(place: Store) -> None:
+    with pytest.raises(RuntimeError), place.write() as connection:  # noqa: PT012
         before = None
         if place.engine == "postgresql":
             before = connection.scalar(sa.text("SHOW search_path"))
@@ -77,105 +76,105 @@ def test_an_upgrade_belongs_to_the_callers_transaction(place: Place) -> None:
         if place.engine == "postgresql":
             assert connection.scalar(sa.text("SHOW search_path")) == before
         raise RuntimeError
-    with ledger_transaction(place) as connection:
+    with place.write() as connection:
         assert migrate.revision(connection) is None
 
 
-def test_an_upgrade_that_was_killed_is_done_by_the_next_run(place: Place, start) -> None:
+def test_an_upgrade_that_was_killed_is_done_by_the_next_run(place: Store, start) -> None:
     killed = start(
-        "from qblock.ledger.writer import ledger_transaction\nfrom qblock.ledger.migrate import upgrade\n"
-        "with ledger_transaction(place) as connection:\n"
+        "from qblock.ledger.migrate import upgrade\n"
+        "with place.write() as connection:\n"
         "    upgrade(connection); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert killed.wait() == -9
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         assert reader.releases() == []
-    assert migrate.upgrade_ledger(place) == (None, NEWEST)
+    assert place.upgrade() == (None, NEWEST)
 
 
-def test_an_event_that_was_committed_survives_a_kill(ledger: Place, start) -> None:
+def test_an_event_that_was_committed_survives_a_kill(ledger: Store, start) -> None:
     killed = start(
-        "from qblock.ledger.writer import opened, record\nfrom qblock.ledger.events import Event\n"
-        "with opened(place, read_only=False) as connection:\n"
+        "from qblock.ledger.chain import record\nfrom qblock.ledger.events import Event\n"
+        "with place.opened(read_only=False) as connection:\n"
         "    with connection.begin(): record(connection, Event(release='r', state='staged', run='u'))\n"
         "    transaction = connection.begin()\n"
         "    record(connection, Event(release='r', state='checked', run='u'))\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert killed.wait() == -9
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         assert [event.state for event in reader.history("r")] == ["staged"]
         assert reader.verify_chain("r") == []
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         record(connection, Event(release="r", state="failed", run="v"))
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         assert [event.state for event in reader.history("r")] == ["staged", "failed"]
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
-def test_a_ledger_file_that_was_only_begun_is_no_ledger(place: Place) -> None:
+def test_a_ledger_file_that_was_only_begun_is_no_ledger(place: Store) -> None:
     place.folder.mkdir(mode=0o700)
     assert place.file is not None
     place.file.write_bytes(b"")
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         assert reader.releases() == []
-    assert migrate.upgrade_ledger(place) == (None, NEWEST)
+    assert place.upgrade() == (None, NEWEST)
     assert sorted(file.name for file in place.folder.iterdir()) == ["ledger.sqlite"]
 
 
 @pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
-def test_jobs_that_upgrade_at_once_do_not_break_each_other(place: Place) -> None:
+def test_jobs_that_upgrade_at_once_do_not_break_each_other(place: Store) -> None:
     with ThreadPoolExecutor(6) as pool:
-        results = list(pool.map(migrate.upgrade_ledger, [place] * 6))
+        results = list(pool.map(Store.upgrade, [place] * 6))
     assert sorted(results, key=str) == [(NEWEST, NEWEST)] * 5 + [(None, NEWEST)]
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
-def test_processes_that_upgrade_at_once_do_not_break_each_other(place: Place, start) -> None:
-    jobs = [start("from qblock.ledger.migrate import upgrade_ledger\nprint(upgrade_ledger(place))") for _ in range(3)]
+def test_processes_that_upgrade_at_once_do_not_break_each_other(place: Store, start) -> None:
+    jobs = [start("print(place.upgrade())") for _ in range(3)]
     answers = sorted(job.communicate()[0].strip() for job in jobs)
     assert answers == sorted([f"({NEWEST!r}, {NEWEST!r})"] * 2 + [f"(None, {NEWEST!r})"])
 
 
-def test_an_older_program_refuses_a_newer_ledger(ledger: Place) -> None:
-    with ledger_transaction(ledger) as connection:
+def test_an_older_program_refuses_a_newer_ledger(ledger: Store) -> None:
+    with ledger.write() as connection:
         schema = "qblock." if ledger.engine == "postgresql" else ""
         connection.execute(sa.text(f"UPDATE {schema}alembic_version SET version_num = '9999'"))
     message = "revision 9999, which qblock .* does not know .* a newer qblock has upgraded it"
     with pytest.raises(QblockError, match=message) as raised:
-        migrate.upgrade_ledger(ledger)
+        ledger.upgrade()
     assert raised.value.exit_status == 1
-    with pytest.raises(QblockError, match=message), ledger_reader(ledger):
+    with pytest.raises(QblockError, match=message), ledger.read():
         pass
 
 
-def test_a_newer_program_asks_for_the_upgrade_before_it_reads(ledger: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_program_asks_for_the_upgrade_before_it_reads(ledger: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     known = migrate.revisions()
     monkeypatch.setattr(migrate, "revisions", lambda: (*known, "9999"))
-    with pytest.raises(QblockError, match="upgrade it: qblock ledger upgrade SPEC"), ledger_reader(ledger):
+    with pytest.raises(QblockError, match="upgrade it: qblock ledger upgrade SPEC"), ledger.read():
         pass
 
 
-def test_a_later_addition_that_may_be_null_breaks_nothing(ledger: Place) -> None:
-    with ledger_transaction(ledger) as connection:
+def test_a_later_addition_that_may_be_null_breaks_nothing(ledger: Store) -> None:
+    with ledger.write() as connection:
         record(connection, Event(release="r", state="published", run="u", version=1))
     prefix = "qblock." if ledger.engine == "postgresql" else ""
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         for table in ("event", "guarantee", "pointer"):
             connection.execute(sa.text(f"ALTER TABLE {prefix}{table} ADD COLUMN added text"))
-    with ledger_transaction(ledger) as connection:
+    with ledger.write() as connection:
         record(connection, Event(release="r", state="retired", run="u", version=1))
         views = {"release_history": 2, "version_guarantees": 0, "headroom_trend": 0, "current_version": 0}
         for view, rows in views.items():
             assert len(connection.execute(sa.text(f"SELECT * FROM {prefix}{view}")).all()) == rows
-    with ledger_reader(ledger) as reader:
+    with ledger.read() as reader:
         assert reader.verify_chain("r") == []
 
 
 def test_the_folder_of_the_migrations_may_have_any_name(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = tmp_path / "100% mine, %(here)s" / "migrations"
     shutil.copytree(migrations_directory(), copy)
     monkeypatch.setattr(migrate, "migrations_directory", lambda: copy)
-    assert migrate.upgrade_ledger(place) == (None, NEWEST)
+    assert place.upgrade() == (None, NEWEST)

@@ -64,8 +64,8 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "lag: a dry run is kept",
         "joint/lag/turn.py",
-        "        if not self.dry:\n            with own_book",
-        "        if kept:\n            with own_book",
+        "        if not self.dry:\n            with open_crosswalk",
+        "        if kept:\n            with open_crosswalk",
         tests=(f"{SAID}::test_a_dry_run_tells_the_ledger_alone_what_a_run_would_come_to",),
     ),
     Mutation(

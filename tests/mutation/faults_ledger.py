@@ -65,14 +65,14 @@ LEDGER: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lock: a file of its name is there",
-        "ledger/stores/file_lock.py",
+        "ledger/stores/locks.py",
         "if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):",
         "if not path.exists():",
         tests=("tests/ledger/test_lock.py::test_a_removed_lock_file_is_noticed",),
     ),
     Mutation(
         "folder: the group may enter",
-        "ledger/place.py",
+        "ledger/store.py",
         "stat.S_IMODE(folder.stat().st_mode) & 0o077",
         "stat.S_IMODE(folder.stat().st_mode) & 0o007",
         tests=("tests/ledger/test_private.py",),

@@ -20,7 +20,6 @@ from release.jobs import Job, job, make_job  # noqa: F401
 
 from qblock.cli.app import run
 from qblock.ledger.history import history
-from qblock.ledger.lock import release_lock
 from qblock.ledger.stores import place_of
 
 pytestmark = pytest.mark.either_engine
@@ -132,7 +131,7 @@ def test_the_command_of_the_service_is_one(job: Job, tmp_path: Path) -> None:  #
     assert run(arguments) == 0
     assert json.loads((state / "result.json").read_text("utf-8"))["status"] == "published"
     arguments[arguments.index("600")] = "0"
-    with release_lock(place_of(job.spec), "people"):
+    with place_of(job.spec).lock("people"):
         assert str(run(arguments)) in service["SuccessExitStatus"].split()
     job.set(privacy=[{"k_anonymity": {"k": 13}}])
     assert job.spec.path.exists()

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from qblock.api import Release
-from qblock.publish.targets import spark, spark_versions
+from qblock.ledger.stores.files import FileStore
 from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_catalog import SparkCatalog
 from qblock.warehouse.spark_client import Frame
@@ -45,8 +45,7 @@ def main(spec: str, number: str | None = None) -> int:
         setattr(SparkCatalog, name, traced(getattr(SparkCatalog, name), name))
     SparkSession._save = traced(SparkSession._save, "a private copy")  # type: ignore[method-assign]
     _between_table_and_rows(at)
-    for module in (spark, spark_versions):
-        module.ledger_transaction = traced_ledger(module.ledger_transaction, at)
+    FileStore.write = traced_ledger(FileStore.write, at)  # type: ignore[method-assign]
     found = Release(spec).publish()
     print(json.dumps({"status": found.status, "version": found.version, "passed": passed}))
     return 0

@@ -14,7 +14,6 @@ from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.errors import InputError, QblockError
 from qblock.ledger.history import history
-from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of
 from qblock.release import apply
 from qblock.release.erase import erase
@@ -76,7 +75,7 @@ class World:
     def prepare(self, place: str) -> None:
         for statement in PLACES[place]:
             if statement == "LEDGER":
-                upgrade_ledger(place_of(self.log_in("owner").spec))
+                place_of(self.log_in("owner").spec).upgrade()
             else:
                 self.execute(statement)
 

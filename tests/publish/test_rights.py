@@ -8,7 +8,6 @@ from release.jobs import ATTRIBUTES, Job
 
 from qblock.errors import Refused
 from qblock.ledger.history import history
-from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
@@ -90,7 +89,7 @@ OPENINGS = {
 @pytest.mark.parametrize("opening", OPENINGS)
 def test_whatever_is_open_is_named_and_nothing_is_published(job: Job, roles: dict[str, str], opening: str) -> None:
     statements, message = OPENINGS[opening]
-    upgrade_ledger(place_of(job.spec))
+    place_of(job.spec).upgrade()
     for statement in statements:
         job.change(statement.format(**roles))
     with pytest.raises(Refused, match=message.format(**roles)):

@@ -14,7 +14,6 @@ from publish.no_ways import ASKED, HARMLESS
 from publish.ways import VALUE, WAYS
 from qblock.errors import Refused
 from qblock.ledger.stores import place_of
-from qblock.ledger.writer import one_reader
 from qblock.publish.targets import postgresql_rights as rights
 from qblock.publish.targets.postgresql import PostgresqlTarget
 
@@ -100,30 +99,6 @@ def test_what_is_like_a_way_but_is_none_is_let_be(job: Job, roles: dict[str, str
             connection.rollback()
     engine.dispose()
     assert found == {name: [] for name in HARMLESS}
-
-
-def test_who_asks_one_after_another_has_one_session_of_the_target(job: Job) -> None:
-    job.run()
-    place, made = place_of(job.spec), list[sa.Connection]()
-    made_one = made.append
-    target = PostgresqlTarget(job.spec, place)
-    engine = place.create_engine()
-    sa.event.listen(engine, "engine_connect", made_one)
-    try:
-        with one_reader():
-            assert target.identity().source == "public.people"
-            assert [mark.version for mark in target.marks()] == [1]
-            assert (target.find_exposures(), target.clear([1])) == ([], [])
-            assert len(made) == 1
-            with pytest.raises(sa.exc.DBAPIError), target._session() as session:
-                session.connection.exec_driver_sql("SELECT 1/0")
-            assert target.holds(1)
-            assert len(made) == 2
-        assert target.holds(1)
-        assert len(made) == 3
-        assert all(connection.closed for connection in made)
-    finally:
-        sa.event.remove(engine, "engine_connect", made_one)
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -12,18 +12,17 @@ from engines import database
 from faults.nursery import Nursery
 from faults.piped import Piped
 
-from qblock.ledger import migrate
-from qblock.ledger.place import Place
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of_url
 from release.crossing import crossing  # noqa: F401
 from release.jobs import copy_job, first_runs, job, job_templates, make_job, released  # noqa: F401
 
-MakeLedger = Callable[[str, Path, str], AbstractContextManager[Place]]
+MakeLedger = Callable[[str, Path, str], AbstractContextManager[Store]]
 Start = Callable[..., Piped]
 
 
 @pytest.fixture
-def place(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A place without a ledger."""
     if engine_name == "duckdb":
         return place_of_url("sqlite:///qblock/ledger.sqlite", tmp_path)
@@ -36,11 +35,11 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeLedge
 
     server: the URL of the PostgreSQL that it is on, or "".
     """
-    made: dict[str, Place] = {}
+    made: dict[str, Store] = {}
     with ExitStack() as stack:
 
         @contextmanager
-        def copy(engine: str, folder: Path, server: str) -> Iterator[Place]:
+        def copy(engine: str, folder: Path, server: str) -> Iterator[Store]:
             kind = server or engine
             if kind not in made:
                 template = tmp_path_factory.mktemp("ledger")
@@ -48,7 +47,7 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeLedge
                 if server:
                     url = stack.enter_context(database(server))
                 made[kind] = place_of_url(url, template)
-                migrate.upgrade_ledger(made[kind])
+                made[kind].upgrade()
             if not server:
                 shutil.copytree(made[kind].folder, folder / "qblock")
                 yield place_of_url("sqlite:///qblock/ledger.sqlite", folder)
@@ -62,7 +61,7 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeLedge
 @pytest.fixture
 def ledger(
     engine_name: str, empty_ledger: MakeLedger, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[Place]:
+) -> Iterator[Store]:
     """A place with an empty ledger."""
     server = request.getfixturevalue("server") if engine_name == "postgresql" else ""
     with empty_ledger(engine_name, tmp_path, server) as place:
@@ -72,7 +71,7 @@ def ledger(
 @pytest.fixture
 def start(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     """`start(code)`: another Python process with the test's `place` (or `ledger`), which is ended with the test."""
-    place: Place = request.getfixturevalue("ledger" if "ledger" in request.fixturenames else "place")
+    place: Store = request.getfixturevalue("ledger" if "ledger" in request.fixturenames else "place")
     with Nursery() as nursery, ExitStack() as running:
 
         def process(code: str) -> Piped:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from release.jobs import Job, MakeJob
 
@@ -44,7 +43,7 @@ def at(job: Job, node: dict[str, int]) -> Job:
 
 
 def events(job: Job, state: str) -> list[Any]:
-    with ledger_reader(place_of(job.spec)) as reader:
+    with place_of(job.spec).read() as reader:
         return [event for event in reader.history("people") if event.state == state]
 
 

@@ -10,7 +10,7 @@ import pytest
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
 from qblock.joint import turnover
-from qblock.joint.crosswalk import own_book
+from qblock.joint.crosswalk import open_crosswalk
 from qblock.joint.excluded import counts
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
@@ -41,7 +41,7 @@ def delete(job: Job, *people: str) -> None:
 
 
 def apart(job: Job) -> dict[str, int]:
-    with own_book(place_of(job.spec)) as book:
+    with open_crosswalk(place_of(job.spec)) as book:
         return counts(book, "people")
 
 

@@ -12,7 +12,6 @@ import qblock
 from qblock.cli.app import run
 from qblock.joint.later import lags
 from qblock.joint.steady.estimate import Churn
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.release import candidates, forecast
 from qblock.release.forecast import churn_so_far, forecast_of_search, published
@@ -167,7 +166,7 @@ def test_the_churn_of_earlier_runs_stands_in(make_job: MakeJob, capsys: pytest.C
     job.run()
     job.change("UPDATE people SET disease = 'skin' WHERE id IN ('p12')")
     job.run()
-    with ledger_reader(place_of(job.spec)) as reader:
+    with place_of(job.spec).read() as reader:
         events = [e.detail or {} for e in reader.history("people") if e.state == "waiting"]
     assert [[e.get(key, 0) for key in ("came", "left", "changed")] for e in events] == [[3, 0, 0], [1, 1, 2], [0, 0, 1]]
     churn = {"coming": 4 / 3 / PEOPLE, "leaving": 1 / 3 / PEOPLE, "changing": 3 / 3 / PEOPLE}

@@ -113,11 +113,10 @@ def test_the_earlier_name_and_view_are_gone(told: Job) -> None:
 def test_a_cut_in_the_chain_across_a_move_is_found(told: Job) -> None:
     from qblock.ledger.stores import place_of
     from qblock.ledger.tables import tables
-    from qblock.ledger.writer import ledger_transaction
 
     other = renamed(told)
     move(other.spec, "people")
-    with ledger_transaction(place_of(told.spec)) as connection:
+    with place_of(told.spec).write() as connection:
         event = tables(connection).event
         closing = (event.c.release == "people", event.c.state == "moved")
         connection.execute(event.delete().where(*closing))

@@ -10,7 +10,7 @@ import pytest
 from qblock.cli.app import run
 from qblock.errors import Refused
 from qblock.joint import turnover
-from qblock.joint.crosswalk import own_book
+from qblock.joint.crosswalk import open_crosswalk
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.release.preview import preview
@@ -39,7 +39,7 @@ def changes(job: Job) -> dict[str, Any]:
 
 def state(job: Job) -> list[Any]:
     """Everything that the crosswalk keeps, but for when."""
-    with own_book(place_of(job.spec)) as book:
+    with open_crosswalk(place_of(job.spec)) as book:
         t = book.tables
         return [
             sorted(map(repr, book.own.fetch(table.select()).to_pylist()))

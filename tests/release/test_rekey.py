@@ -11,10 +11,8 @@ import sqlalchemy as sa
 from qblock.cli.app import run
 from qblock.errors import Busy, InputError
 from qblock.joint import keys
-from qblock.joint.crosswalk import own_book
+from qblock.joint.crosswalk import open_crosswalk
 from qblock.ledger.history import history
-from qblock.ledger.lock import release_lock
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.release import rekey as module
 from qblock.release.erase import erase
@@ -30,7 +28,7 @@ PEOPLE = " ".join(f"{block}{i}:{block}:{'ab'[i % 2]}" for block in "qr" for i in
 
 def rows_of(job: Job) -> list[dict[str, Any]]:
     """The crosswalk's rows, by version and digest."""
-    with own_book(place_of(job.spec)) as book:
+    with open_crosswalk(place_of(job.spec)) as book:
         t = book.tables.row
         found = list(book.own.fetch(sa.select(t).order_by(t.c.version, t.c.entity)).to_pylist())
     return found
@@ -62,12 +60,12 @@ def test_the_event_holds_no_secret(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
     job.begin()
     rekey(place_of(job.spec))
-    with own_book(place_of(job.spec)) as book:
+    with open_crosswalk(place_of(job.spec)) as book:
         secrets = book.own.fetch(sa.select(book.tables.key.c.secret))["secret"].to_pylist()
     assert len(set(secrets)) == 2
     told = json.dumps(history(job.spec))
     assert not [secret for secret in secrets if secret in told]
-    with ledger_reader(place_of(job.spec)) as reader:
+    with place_of(job.spec).read() as reader:
         assert not reader.verify_chain("people")
 
 
@@ -108,7 +106,7 @@ def test_nothing_is_rekeyed_while_any_release_runs(make_job: MakeJob) -> None:
     # A release that no ledger knows yet runs as well.
     for name in ("people", "new_one"):
         with (
-            release_lock(place, name),
+            place.lock(name),
             pytest.raises(Busy, match=rf"another run of release {name} is in progress \(.*process"),
         ):
             rekey(place)
@@ -124,7 +122,7 @@ def test_no_release_begins_while_the_key_is_changed(make_job: MakeJob, monkeypat
     said: list[str] = []
 
     def meanwhile(book: Any) -> Any:
-        with pytest.raises(Busy, match="key of the crosswalk is being changed"), release_lock(place, "another"):
+        with pytest.raises(Busy, match="key of the crosswalk is being changed"), place.lock("another"):
             pass
         said.append("tried")
         return original(book)
@@ -133,7 +131,7 @@ def test_no_release_begins_while_the_key_is_changed(make_job: MakeJob, monkeypat
     monkeypatch.setattr(module, "new_key", meanwhile)
     rekey(place)
     assert said == ["tried"]
-    with release_lock(place, "another"):
+    with place.lock("another"):
         pass
 
 
@@ -145,7 +143,7 @@ def test_a_change_that_was_killed_before_its_event_is_written_is_finished(
     job = people_job(make_job, PEOPLE)
     job.begin()
     with monkeypatch.context() as patched:
-        patched.setattr(keys, "ledger_transaction", lambda *_: 1 / 0)
+        patched.setattr(keys, "record", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             rekey(place_of(job.spec))
     assert not events(job, "rekeyed")
@@ -156,7 +154,7 @@ def test_a_change_that_was_killed_before_its_event_is_written_is_finished(
     assert events(job, "rekeyed")[0]["detail"] == {"key": 2, "people": 12}
     # Killed after the event and before what is owed was dropped: twice is once.
     number = len(events(job, "rekeyed"))
-    with own_book(place_of(job.spec)) as book:
+    with open_crosswalk(place_of(job.spec)) as book:
         book.own.run(sa.insert(book.tables.rekeyed).values(release="people", key=2, people=12))
     assert job.run().status == "unchanged"
     assert len(events(job, "rekeyed")) == number
@@ -199,6 +197,6 @@ def test_the_command_says_what_was_moved(make_job: MakeJob, capsys: pytest.Captu
     assert run(["ledger", "rekey", str(job.spec.path), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["status"], answer["keys"], answer["releases"]) == ("rekeyed", 3, {"people": 12})
-    with release_lock(place_of(job.spec), "people"):
+    with place_of(job.spec).lock("people"):
         assert run(["ledger", "rekey", str(job.spec.path)]) == 4
     assert "another run of release people" in capsys.readouterr().err

@@ -15,8 +15,6 @@ import pytest
 from qblock.cli.app import run
 from qblock.errors import Busy, Refused
 from qblock.ledger.history import history
-from qblock.ledger.lock import release_lock
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.release import rollback as module
 from qblock.release.log import Reporter
@@ -93,7 +91,7 @@ def test_readers_see_the_older_version_again(twice: Job) -> None:
     assert {name: last[name] for name in same} == {name: first[name] for name in same}
     assert (result.digest, result.ledger_head) == (first["content_digest"], last["digest"])
     assert history(twice.spec)["current"] == 1
-    with ledger_reader(place_of(twice.spec)) as reader:
+    with place_of(twice.spec).read() as reader:
         assert reader.guarantees("people", last["number"]) == reader.guarantees("people", first["number"])
         assert reader.verify_chain("people") + reader.verify_pointer("people") == []
     verified = verify(twice.spec, result.ledger_head)
@@ -281,10 +279,10 @@ def test_versions_that_were_checked_together(make_job: MakeJob) -> None:
 
 
 def test_an_erasure_since_then(twice: Job) -> None:
+    from qblock.ledger.chain import record
     from qblock.ledger.events import Event
-    from qblock.ledger.writer import ledger_transaction, record
 
-    with ledger_transaction(place_of(twice.spec)) as connection:
+    with place_of(twice.spec).write() as connection:
         record(connection, Event(release="people", state="erased", run="x"))
     assert "people have withdrawn since it was published" in refusal(twice, 1)
 
@@ -304,7 +302,7 @@ def test_versions_without_an_entity_are_not_called_checked_together_by_a_rollbac
 
 def test_one_run_at_a_time(twice: Job) -> None:
     before = events(twice)
-    with release_lock(place_of(twice.spec), "people"), pytest.raises(Busy):
+    with place_of(twice.spec).lock("people"), pytest.raises(Busy):
         rollback(twice.spec, 1)
     assert events(twice) == before
 

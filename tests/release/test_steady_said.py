@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from qblock.cli.app import run
 from qblock.errors import InputError
 from qblock.joint import turnover
-from qblock.joint.crosswalk import own_book
+from qblock.joint.crosswalk import open_crosswalk
 from qblock.joint.lag.policy import rules_of
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
@@ -32,7 +32,7 @@ NOT_DECIDED = ("crosswalk_key", "crosswalk_turnover", "crosswalk_episode", "cros
 
 def kept_privately(job: Job) -> dict[str, list[tuple[Any, ...]]]:
     """Everything in the crosswalk."""
-    with own_book(place_of(job.spec)) as book:
+    with open_crosswalk(place_of(job.spec)) as book:
         return {
             table.name: sorted(tuple(row.values()) for row in book.own.fetch(sa.select(table)).to_pylist())
             for table in vars(book.tables).values()
@@ -99,7 +99,7 @@ def test_a_run_that_lags_by_more_than_the_spec_allows_says_so_to_the_hook(
     assert told(max_lag=0.2) == ("unchanged", [])
     assert told(max_lag=0.19) == ("lagging", ["max_lag"])
     assert told(max_wait="1h") == ("unchanged", [])
-    with own_book(place_of(job.spec)) as book:
+    with open_crosswalk(place_of(job.spec)) as book:
         t = book.tables.steady
         state = json.loads(book.own.scalar(sa.select(t.c.state)))
         state.pop("quiet", None)

@@ -13,7 +13,7 @@ from publish.test_publish_values import expected_digest
 
 from qblock.cli.app import run
 from qblock.errors import Refused
-from qblock.joint.crosswalk import own_book
+from qblock.joint.crosswalk import open_crosswalk
 from qblock.ledger.stores import place_of
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
@@ -52,7 +52,7 @@ def confirmed(job: Job) -> Job:
 
 def kept(job: Job) -> dict[str, int]:
     """How many are kept in each state."""
-    with own_book(place_of(job.spec)) as book:
+    with open_crosswalk(place_of(job.spec)) as book:
         t = book.tables.turnover
         query = sa.select(t.c.state, sa.func.count().label("n")).where(t.c.release == job.spec.release)
         rows = book.own.fetch(query.group_by(t.c.state)).to_pylist()
@@ -195,7 +195,7 @@ def test_random_people_who_come_and_go_are_counted_as_by_hand(make_job: MakeJob)
             delete(job, *going)
         insert(job, " ".join(f"{name}:q:{rng.choice('ab')}" for name in sorted(coming)))
         here = (here - going) | coming
-        with own_book(place_of(job.spec)) as book:
+        with open_crosswalk(place_of(job.spec)) as book:
             out = book.own.scalar(sa.select(sa.func.count()).select_from(book.tables.apart))
         if out:
             break  # a cohort failed or left, and its people do not count any more

@@ -207,7 +207,7 @@ def test_what_the_database_said_is_behind_an_error_for_those_alone(
         raise qblock.QblockError("the database failed") from ValueError("13050")
 
     monkeypatch.setattr("qblock.release.verify.verify", broken)
-    monkeypatch.setattr("qblock.ledger.migrate.upgrade_ledger", broken)
+    monkeypatch.setattr("qblock.ledger.store.Store.upgrade", broken)
     ledger = qblock.Ledger(str(release.spec.path), name_values=named)
     for ask in (qblock.Release(release.spec, name_values=named).verify, ledger.upgrade):
         with pytest.raises(qblock.QblockError) as raised:

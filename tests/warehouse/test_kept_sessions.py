@@ -9,11 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Busy
-from qblock.ledger import migrate
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of_url
-from qblock.ledger.writer import ledger_transaction, opened
 from qblock.warehouse import kept_sessions
 from qblock.warehouse.kept_sessions import kept_sessions as keeping
 
@@ -23,9 +20,9 @@ PROCESS = sa.text("SELECT pg_catalog.pg_backend_pid()")
 
 
 @pytest.fixture
-def place(postgresql_url: str, tmp_path: object) -> Place:
+def place(postgresql_url: str, tmp_path: object) -> Store:
     made = place_of_url(postgresql_url, tmp_path)  # type: ignore[arg-type]
-    migrate.upgrade_ledger(made)
+    made.upgrade()
     return made
 
 
@@ -35,23 +32,23 @@ def other(postgresql_url: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def process(place: Place) -> int:
+def process(place: Store) -> int:
     """The server process of a connection to the target."""
     with place.create_engine().connect() as connection:
         return int(connection.scalar(PROCESS) or 0)
 
 
-def test_each_transaction_has_the_path_and_the_rights_of_its_own(place: Place) -> None:
+def test_each_transaction_has_the_path_and_the_rights_of_its_own(place: Store) -> None:
     found = []
     with keeping():
         for _ in range(2):
-            with opened(place, read_only=True) as connection:
+            with place.opened(read_only=True) as connection:
                 found.append(connection.scalar(PROCESS))
                 assert connection.scalar(sa.text("SHOW search_path")) == "pg_catalog, qblock, pg_temp"
                 assert connection.scalar(sa.text("SHOW transaction_read_only")) == "on"
                 connection.rollback()
                 assert connection.scalar(sa.text("SHOW search_path")) == "pg_catalog, qblock, pg_temp"
-            with ledger_transaction(place) as connection:
+            with place.write() as connection:
                 found.append(connection.scalar(PROCESS))
                 assert connection.scalar(sa.text("SHOW search_path")) == "pg_catalog, qblock, pg_temp"
                 assert connection.scalar(sa.text("SHOW transaction_read_only")) == "off"
@@ -63,7 +60,7 @@ def test_each_transaction_has_the_path_and_the_rights_of_its_own(place: Place) -
     assert len(set(found)) == 1
 
 
-def test_nothing_is_kept_after_the_run(place: Place) -> None:
+def test_nothing_is_kept_after_the_run(place: Store) -> None:
     assert process(place) != process(place)
     with keeping():
         with keeping():
@@ -72,32 +69,32 @@ def test_nothing_is_kept_after_the_run(place: Place) -> None:
     assert process(place) != first
 
 
-def test_a_session_that_the_server_has_ended_is_replaced(place: Place, other: psycopg.Connection) -> None:
+def test_a_session_that_the_server_has_ended_is_replaced(place: Store, other: psycopg.Connection) -> None:
     with keeping():
         first = process(place)
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [first])
         assert process(place) not in (first, 0)
 
 
-def test_an_old_session_is_replaced(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_session_is_replaced(place: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_sessions, "OLDEST_SECONDS", 0)
     with keeping():
         assert process(place) != process(place)
 
 
-def test_a_session_that_an_error_came_through_is_replaced(place: Place) -> None:
+def test_a_session_that_an_error_came_through_is_replaced(place: Store) -> None:
     with keeping():
         first = process(place)
-        with pytest.raises(Busy), opened(place, read_only=True):
+        with pytest.raises(Busy), place.opened(read_only=True):
             raise Busy("")
         assert process(place) != first
 
 
-def test_a_session_with_temporary_tables_is_replaced(place: Place) -> None:
+def test_a_session_with_temporary_tables_is_replaced(place: Store) -> None:
     found = []
     with keeping():
         for dropped in (True, False, True):
-            with ledger_transaction(place) as connection:
+            with place.write() as connection:
                 session = place.session(connection)
                 table = session.store("t", sa.select(sa.literal_column("1").label("x")))
                 if dropped:
@@ -106,19 +103,19 @@ def test_a_session_with_temporary_tables_is_replaced(place: Place) -> None:
     assert found[0] == found[1] != found[2]
 
 
-def test_two_at_once_have_two_sessions(place: Place) -> None:
+def test_two_at_once_have_two_sessions(place: Store) -> None:
     with keeping():
-        with opened(place, read_only=True) as connection:
+        with place.opened(read_only=True) as connection:
             first = connection.scalar(PROCESS)
             second = process(place)
         assert first != second
         assert process(place) in (first, second)
 
 
-def test_an_upgrade_between_two_readers_is_noticed(place: Place, other: psycopg.Connection) -> None:
+def test_an_upgrade_between_two_readers_is_noticed(place: Store, other: psycopg.Connection) -> None:
     with keeping():
-        with ledger_reader(place) as reader:
+        with place.read() as reader:
             assert reader.releases() == []
         other.execute("UPDATE qblock.alembic_version SET version_num = '9999'")
-        with pytest.raises(Exception, match="a newer qblock has upgraded it"), ledger_reader(place):
+        with pytest.raises(Exception, match="a newer qblock has upgraded it"), place.read():
             pass

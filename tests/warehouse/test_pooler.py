@@ -24,11 +24,10 @@ from release.jobs import ATTRIBUTES, Job, MakeJob
 from qblock.cli.app import run
 from qblock.errors import Busy, InputError
 from qblock.ledger.history import history
-from qblock.ledger.lock import place_lock, release_lock
-from qblock.ledger.place import Place
-from qblock.ledger.stores import holder, place_of_url
-from qblock.ledger.stores.postgresql_lock import lock_key
-from qblock.ledger.stores.postgresql_session_lock import lock_session
+from qblock.ledger.store import Store
+from qblock.ledger.stores import place_of_url
+from qblock.ledger.stores import postgresql_locks as holder
+from qblock.ledger.stores.postgresql_locks import lock_key, lock_session
 from qblock.release.erase import erase
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
@@ -143,14 +142,14 @@ def test_no_lock_is_taken_in_a_shared_server_session(postgresql_url: str, tmp_pa
     with (
         Pooler(postgresql_url, mode) as pool,
         pytest.raises(InputError, match=TRANSACTION),
-        release_lock(place_of_url(pool.url, tmp_path), "r"),
+        place_of_url(pool.url, tmp_path).lock("r"),
     ):
         pass
     assert locks(postgresql_url) == []
 
 
 @pytest.fixture
-def pooled(postgresql_url: str, tmp_path: Path) -> Iterator[tuple[Pooler, Place]]:
+def pooled(postgresql_url: str, tmp_path: Path) -> Iterator[tuple[Pooler, Store]]:
     """A pooler that gives each client a server session of its own as long as it can, and a place behind it."""
     with Pooler(postgresql_url, "own") as pool:
         yield pool, place_of_url(pool.url, tmp_path)
@@ -171,9 +170,9 @@ def _process(connection: psycopg.Connection[Any]) -> int:
 
 
 @pytest.mark.parametrize("mode", ["newest", "oldest"])
-def test_a_lock_that_a_pooler_lent_to_others_is_noticed_and_left(pooled: tuple[Pooler, Place], mode: Mode) -> None:
+def test_a_lock_that_a_pooler_lent_to_others_is_noticed_and_left(pooled: tuple[Pooler, Store], mode: Mode) -> None:
     pool, place = pooled
-    with release_lock(place, "r") as lock:
+    with place.lock("r") as lock:
         lock.check()
         (process, _), *_ = locks(pool.server)
         pool.mode = mode
@@ -188,9 +187,9 @@ def test_a_lock_that_a_pooler_lent_to_others_is_noticed_and_left(pooled: tuple[P
 
 
 @pytest.mark.parametrize("of", ["release", "place"])
-def test_every_lock_is_left_whatever_ends_the_run(pooled: tuple[Pooler, Place], of: str) -> None:
+def test_every_lock_is_left_whatever_ends_the_run(pooled: tuple[Pooler, Store], of: str) -> None:
     pool, place = pooled
-    taken = {"release": lambda: release_lock(place, "r"), "place": lambda: place_lock(place, "ledger rekey")}[of]
+    taken = {"release": lambda: place.lock("r"), "place": lambda: place.lock_all("ledger rekey")}[of]
 
     def act(error: type[BaseException]) -> None:
         with taken():
@@ -203,7 +202,7 @@ def test_every_lock_is_left_whatever_ends_the_run(pooled: tuple[Pooler, Place], 
         assert locks(pool.server) == []
 
 
-def test_a_lock_that_is_in_the_server_session_already_is_not_taken_twice(pooled: tuple[Pooler, Place]) -> None:
+def test_a_lock_that_is_in_the_server_session_already_is_not_taken_twice(pooled: tuple[Pooler, Store]) -> None:
     """PostgreSQL gives a lock again to the session that has it: two runs that share one would both have it."""
     pool, place = pooled
     with lock_session(place, "r") as locks_:
@@ -216,29 +215,28 @@ def test_a_lock_that_is_in_the_server_session_already_is_not_taken_twice(pooled:
 
 @on_postgresql
 def test_a_lock_whose_owner_is_gone_is_reported_as_that(
-    place: Place, start: Start, monkeypatch: pytest.MonkeyPatch
+    place: Store, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = place.url.set(drivername="postgresql").render_as_string(hide_password=False)
     with Pooler(server, "own") as pool:
         monkeypatch.setenv("POOLED", pool.url)
         killed = start(
-            "from qblock.ledger.lock import release_lock\n"
             "place = place_of_url(os.environ['POOLED'], pathlib.Path())\n"
-            "with release_lock(place, 'r'): print('held', flush=True); sys.stdin.readline()\n"
+            "with place.lock('r'): print('held', flush=True); sys.stdin.readline()\n"
         )
         assert killed.stdout is not None
         assert killed.stdout.readline() == "held\n"
         running = rf"another run of release r is in progress \(qblock r \(process {killed.pid}\)"
-        with pytest.raises(Busy, match=running), release_lock(place, "r"):
+        with pytest.raises(Busy, match=running), place.lock("r"):
             pass
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         ((process, _),) = [row for row in locks(server) if row[1] == lock_key("r")]
         said = rf"process {killed.pid} of this machine has ended, and server process {process}, since .* still holds"
-        with pytest.raises(Busy, match=said) as raised, release_lock(place, "r"):
+        with pytest.raises(Busy, match=said) as raised, place.lock("r"):
             pass
         assert f"SELECT pg_terminate_backend({process})" in str(raised.value)
-        with pytest.raises(Busy, match=said), place_lock(place, "ledger rekey"):
+        with pytest.raises(Busy, match=said), place.lock_all("ledger rekey"):
             pass
 
 

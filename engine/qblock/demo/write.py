@@ -18,7 +18,6 @@ from qblock.demo import vocabulary as v
 from qblock.demo.hierarchies import hierarchies
 from qblock.demo.people import ROWS, SEED, generate
 from qblock.errors import InputError, QblockError
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.resources import sql_text
 from qblock.spec import Spec, read_spec
@@ -133,7 +132,7 @@ def _check_ledger(spec: Spec, folder: Path) -> None:
     place = place_of(spec)
     if not place.exists:
         return
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         if set(reader.releases()) - {spec.release}:
             raise InputError(f"{folder} has the ledger of other releases than the demo's; name another folder")
 

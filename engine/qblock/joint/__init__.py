@@ -6,7 +6,7 @@ Within a run of the job, with the release's lock held:
     admission = Admission(spec, place)                frozen quasi-identifiers; people set apart are left out
     with open_task(spec, relation=admission) as task:
         chosen = ...                                  a node, and what of it is suppressed
-        with open_book(place, task.source.session) as book:
+        with open_crosswalk(place, task.source.session) as book:
             found = candidate(book, task, chosen, version)
             verdict = check(book, spec, references, found)      J1 and J1-linked; counts only
             record(book, found); freeze(book, task.source, found)     where it passed, before anything is staged

@@ -15,14 +15,14 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book, fresh_name, open_book
+from qblock.joint.crosswalk import Book, fresh_name, open_crosswalk
 from qblock.joint.episodes import NOTHING
 from qblock.joint.texts import part_of, texts_of, together
 from qblock.joint.type_checks import cannot_hold, check_types
 from qblock.joint.types import entity_text
 from qblock.joint.versions import DIGEST, Candidate, entity_of, first_of, recorded
 from qblock.ledger.events import canonical
-from qblock.ledger.place import Place
+from qblock.ledger.store import Store
 from qblock.source import SourceTable
 from qblock.source.columns import columns_read
 from qblock.spec import Spec
@@ -39,13 +39,13 @@ class Admission:
     """The hook of `open_source` that lets the source in: `open_task(spec, relation=Admission(spec, place))`.
 
     leaving: digests of people whose withdrawal takes effect; shown: the versions that were published, whose column
-    types those of the source must be (None: not checked); read_only: as of `open_book`. After the call, `known` and
-    `excluded` are what it left beside the source: the frozen quasi-identifiers (entity, names, place) and the entities
-    left out (entity), or None; `everybody` is the whole source with the digests (column DIGEST).
+    types those of the source must be (None: not checked); read_only: as of `open_crosswalk`. After the call, `known`
+    and `excluded` are what it left beside the source: the frozen quasi-identifiers (entity, names, place) and the
+    entities left out (entity), or None; `everybody` is the whole source with the digests (column DIGEST).
     """
 
     spec: Spec
-    place: Place
+    place: Store
     leaving: Sequence[str] = ()
     shown: Collection[int] | None = None
     read_only: bool = field(default=False, kw_only=True)
@@ -63,7 +63,7 @@ class Admission:
         entity = self.spec.entity
         if entity is None or self.spec.versions.joint == "none":
             return table
-        with open_book(self.place, session, read_only=self.read_only) as book:
+        with open_crosswalk(self.place, session, read_only=self.read_only) as book:
             release = self.spec.release
             if self.shown is not None:
                 check_types(book, self.spec, columns, self.shown)

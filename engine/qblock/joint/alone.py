@@ -9,10 +9,10 @@ from qblock.blocks import Reference
 from qblock.errors import Refused
 from qblock.joint import withdrawals
 from qblock.joint.admission import Admission
-from qblock.joint.crosswalk import has_book, own_book
+from qblock.joint.crosswalk import has_crosswalk, open_crosswalk
 from qblock.joint.waiting import StartOver
 from qblock.ledger.events import RecordedEvent
-from qblock.ledger.place import Place
+from qblock.ledger.store import Store
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.source import SourceTable
@@ -44,7 +44,7 @@ class NotJoint:
     admission: Admission | None = None
     inherited: RecordedEvent | None = None
 
-    def __init__(self, spec: Spec, place: Place, run: str, notes: list[str]) -> None:
+    def __init__(self, spec: Spec, place: Store, run: str, notes: list[str]) -> None:
         self.spec, self.place, self.run, self.notes = spec, place, run, notes
         self.detail: dict[str, int] = {}
 
@@ -59,9 +59,9 @@ class NotJoint:
 
     def check_withdrawn(self) -> None:
         """Raise Refused where people have withdrawn, and the spec would have them shown again."""
-        if not has_book(self.place):
+        if not has_crosswalk(self.place):
             return
-        with own_book(self.place) as book:
+        with open_crosswalk(self.place) as book:
             gone = len(withdrawals.withdrawn(book, self.spec.release))
         if gone:
             raise Refused(

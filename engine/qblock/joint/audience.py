@@ -8,16 +8,15 @@ from qblock.joint.episodes import VersionKey
 from qblock.joint.reading import lacking
 from qblock.joint.versions import recorded
 from qblock.ledger.events import PUBLISHING
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import Written
+from qblock.ledger.store import Store
 from qblock.spec import Spec
 
 
-def check_audience(book: Book, spec: Spec, place: Place) -> None:
+def check_audience(book: Book, spec: Spec, place: Store) -> None:
     """Raise Refused where a release that the same readers may hold has versions that no crosswalk knows."""
     known = {version.key for version in recorded(book)}
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         for name in spec.versions.audience:
             events = [e for e in reader.history(name) if e.state in PUBLISHING and e.version is not None]
             without = [e.version for e in events if VersionKey(name, e.version or 0) not in known]

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from qblock.errors import QblockError
 from qblock.joint.tables import Tables, tables
 from qblock.ledger import migrate
+from qblock.ledger.chain import record
 from qblock.ledger.events import Event
-from qblock.ledger.place import Place
-from qblock.ledger.writer import ledger_transaction, opened, record
+from qblock.ledger.store import Store
 from qblock.resources import sql_text
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query
@@ -161,68 +161,57 @@ def decoded(text: str) -> tuple[str | None, ...]:
     return tuple(texts)
 
 
-def prepare(place: Place) -> None:
+def prepare(place: Store) -> None:
     """Make the crosswalk's tables and its secret where they are missing, in a transaction of its own.
 
     Raises Busy when another process keeps the DuckDB file open.
     """
-    with ledger_transaction(place.crosswalk, None) as connection:
+    with place.crosswalk.write(None) as connection:
         migrate.upgrade(connection)
         connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
 
 
 @contextmanager
-def open_book(place: Place, session: Session, *, read_only: bool = False) -> Iterator[Book]:
+def open_crosswalk(place: Store, session: Session | None = None, *, read_only: bool = False) -> Iterator[Book]:
     """The crosswalk of a place beside a session of its source. `prepare` must have been called.
 
-    In the source's database: within the session's own transaction. Elsewhere: in a transaction that is committed at the
-    end unless an error is raised; a file is open as long as it lasts. read_only: leaves all as it is. Raises Busy when
-    another process keeps the file open.
+    In the source's database: within the session's own transaction. Elsewhere, and without a session: in a transaction
+    that is committed at the end unless an error is raised, so that it outlasts a refused run. read_only: leaves all as
+    it is. Not to be used without a session within another one: DuckDB has one writer, and on PostgreSQL it would wait
+    for itself. Raises Busy when another process keeps the file open.
     """
-    if place.atomic:
+    if session is not None and place.atomic:
         with place.without_nested_loops(session):
             yield Book(session, session)
         return
+    database = place.crosswalk
     # A server counts temporary tables as writing: there they go with the transaction.
-    with (
-        opened(place.crosswalk, read_only=read_only and place.crosswalk.file is not None) as connection,
-        connection.begin() as transaction,
-    ):
+    reads = read_only and database.file is not None
+    with database.opened(read_only=reads) as connection, connection.begin() as transaction:
         if not migrate.ready(connection):
             raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
-        yield Book(session, place.crosswalk.session(connection))
+        own = database.session(connection)
+        yield Book(session or own, own)
         if read_only:
             transaction.rollback()
 
 
-@contextmanager
-def own_book(place: Place) -> Iterator[Book]:
-    """The crosswalk in a transaction of its own, without a source, committed at the end: it outlasts a refused run.
-
-    Not to be used within `open_book` of the same thread: DuckDB has one writer, and on PostgreSQL it would wait for
-    itself.
-    """
-    with ledger_transaction(place.crosswalk, None) as connection:
-        session = place.crosswalk.session(connection)
-        yield Book(session, session)
-
-
-def has_book(place: Place) -> bool:
+def has_crosswalk(place: Store) -> bool:
     """Whether there is a crosswalk that this login may read."""
     if not place.crosswalk.exists:
         return False
-    with opened(place.crosswalk, read_only=True) as connection:
+    with place.crosswalk.opened(read_only=True) as connection:
         if not place.may_read(connection, ["crosswalk_apart"]):
             return False
         # A run that was killed may have left a file without its tables.
         return place.atomic or migrate.ready(connection)
 
 
-def record_with(place: Place, book: Book, event: Event) -> None:
+def record_with(place: Store, book: Book, event: Event) -> None:
     """Write an event of the ledger together with what a book of its own writes: in its transaction where they have one
     database, else in one that is committed before it."""
     if place.atomic:
         record(book.own.connection, event)
         return
-    with ledger_transaction(place) as connection:
+    with place.write() as connection:
         record(connection, event)

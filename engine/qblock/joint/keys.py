@@ -9,13 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.joint.crosswalk import HEXADECIMAL, Book, key_of, keyed, own_book
+from qblock.joint.crosswalk import HEXADECIMAL, Book, key_of, keyed, open_crosswalk
 from qblock.joint.padding import nobody
 from qblock.joint.units import owner
+from qblock.ledger.chain import record
 from qblock.ledger.events import Event
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
-from qblock.ledger.writer import ledger_transaction, record
+from qblock.ledger.store import Store
 
 WHY = "the crosswalk has a new key, taken over the digests of the one before"
 
@@ -55,19 +54,19 @@ def owed(book: Book, release: str) -> list[dict[str, Any]]:
     return list(book.own.fetch(sa.select(t).where(t.c.release == release).order_by(t.c.key)).to_pylist())
 
 
-def settle(place: Place, release: str) -> None:
+def settle(place: Store, release: str) -> None:
     """Write into the ledger of a release what a `rekey` that was killed left out. May be called again. Under a lock."""
-    with own_book(place) as book:
+    with open_crosswalk(place) as book:
         rows = owed(book, release)
     if not rows:
         return
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         said = {event.detail.get("key") for event in reader.history(release) if event.state == "rekeyed"}
-    with ledger_transaction(place) as connection:
+    with place.write() as connection:
         for row in rows:
             if row["key"] not in said:
                 record(connection, rekeyed_event(row))
-    with own_book(place) as book:
+    with open_crosswalk(place) as book:
         t = book.tables.rekeyed
         book.own.run(sa.delete(t).where(t.c.release == release))
 

@@ -6,11 +6,11 @@ from qblock.errors import InputError
 from qblock.joint.alone import NotJoint
 from qblock.joint.lag.turn import LaggingVersions
 from qblock.joint.turn import JointVersions
-from qblock.ledger.place import Place
+from qblock.ledger.store import Store
 from qblock.spec import Spec
 
 
-def joint_versions(spec: Spec, place: Place, run: str, notes: list[str]) -> NotJoint:
+def joint_versions(spec: Spec, place: Store, run: str, notes: list[str]) -> NotJoint:
     """The versions of a release in a run. notes: of the run, to which theirs are added."""
     if not spec.checked_together:
         return NotJoint(spec, place, run, notes)

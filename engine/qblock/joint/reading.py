@@ -12,9 +12,8 @@ from qblock.joint.excluded import OUT
 from qblock.joint.tables import tables
 from qblock.joint.withdrawals import CELL, WITHDRAWN
 from qblock.ledger import migrate
-from qblock.ledger.place import Place
 from qblock.ledger.stamps import SHOWN
-from qblock.ledger.writer import opened
+from qblock.ledger.store import Store
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ READ = ("crosswalk_version", "crosswalk_apart")
 GONE = Contents(there=False)
 
 
-def contents(place: Place, release: str, seconds: float) -> Contents | None:
+def contents(place: Store, release: str, seconds: float) -> Contents | None:
     """What the crosswalk of a place holds of a release; nothing where there is no crosswalk.
 
     seconds: to wait for another process that has the DuckDB file open. None where it is not known what is in it: the
@@ -41,7 +40,7 @@ def contents(place: Place, release: str, seconds: float) -> Contents | None:
     if not place.crosswalk.exists:
         return GONE
     try:
-        with opened(place.crosswalk, read_only=True, seconds=seconds) as connection:
+        with place.crosswalk.opened(read_only=True, seconds=seconds) as connection:
             if migrate.known_revision(connection) is None:
                 return GONE
             readable = place.may_read(connection, READ)
@@ -64,7 +63,7 @@ def _contents(connection: sa.Connection, release: str) -> Contents:
     return Contents(versions, int(out or 0))
 
 
-def lacking(place: Place, versions: list[int], *, there: bool) -> str:
+def lacking(place: Store, versions: list[int], *, there: bool) -> str:
     """What is reported about versions whose part of the crosswalk is missing."""
     named = ", ".join(map(str, versions[:SHOWN])) + (", ..." if len(versions) > SHOWN else "")
     said = f"the ledger has shown version {named} checked together with others, and the crosswalk lacks it"

@@ -11,7 +11,7 @@ from qblock.joint.admission import Admission, freeze
 from qblock.joint.alone import NotJoint
 from qblock.joint.audience import check_audience
 from qblock.joint.changed import changed_values
-from qblock.joint.crosswalk import Book, open_book, own_book, prepare
+from qblock.joint.crosswalk import Book, open_crosswalk, prepare
 from qblock.joint.edits import moved_by_edits
 from qblock.joint.explanation import explanation
 from qblock.joint.gate import Verdict, check, check_models, members, unchanged
@@ -32,13 +32,11 @@ from qblock.joint.versions import (
 )
 from qblock.joint.waiting import NOBODY, STAY_IN, StartOver, Waiting, start_over, waiting_at
 from qblock.joint.withdrawals import Batch, failed, left
+from qblock.ledger.chain import record as record_event
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
 from qblock.ledger.history import published_versions
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import written
-from qblock.ledger.writer import ledger_transaction
-from qblock.ledger.writer import record as record_event
+from qblock.ledger.store import Store
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.source import SourceTable
@@ -57,7 +55,7 @@ class JointVersions(NotJoint):
 
     together = True
 
-    def __init__(self, spec: Spec, place: Place, run: str, notes: list[str]) -> None:
+    def __init__(self, spec: Spec, place: Store, run: str, notes: list[str]) -> None:
         super().__init__(spec, place, run, notes)
         self.least = 0
         self.waiting: Waiting | None = None
@@ -70,16 +68,16 @@ class JointVersions(NotJoint):
     def settle_leaving(self) -> None:
         # Also what a change of the key that was killed has not yet recorded in the ledger.
         release = self.spec.release
-        with own_book(self.place) as book:
+        with open_crosswalk(self.place) as book:
             anybody = withdrawals.anybody_leaving(book, release)
             owing = owed(book, release)
         if owing:
             settle(self.place, release)
         if not anybody:
             return
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             published = {e.version for e in reader.history(release) if e.state in PUBLISHING and e.version}
-        with own_book(self.place) as book:
+        with open_crosswalk(self.place) as book:
             people = withdrawals.settle_leaving(book, self.spec, published)
         if people:
             record_erasure(self.place, release, self.run, {"people": people})
@@ -88,7 +86,7 @@ class JointVersions(NotJoint):
         # If the ledger recorded it; before the snapshot, and in a transaction of its own:
         # the version that this run records may have the same number.
         known = written(self.place, self.spec.release)
-        with own_book(self.place) as book:
+        with open_crosswalk(self.place) as book:
             for version in recorded(book, self.spec.release):
                 number = version.key.version
                 if number not in shown and known.wrote(number, version.stamp):
@@ -98,20 +96,20 @@ class JointVersions(NotJoint):
         pass
 
     def check_known(self, shown: Collection[int]) -> None:
-        with own_book(self.place) as book:
+        with open_crosswalk(self.place) as book:
             known = recorded(book)
             check_audience(book, self.spec, self.place)
             own = {version.key.version for version in known if version.key.release == self.spec.release}
             _check_recorded(self.spec, self.place, shown, own)
 
     def check_comparable(self) -> None:
-        with own_book(self.place) as book:
+        with open_crosswalk(self.place) as book:
             if members(self.spec, recorded(book)):
                 check_models(self.spec)
 
     def check_types(self, session: Session, columns: Mapping[str, Column]) -> None:
         assert self.admission is not None
-        with open_book(self.place, session, read_only=True) as book:
+        with open_crosswalk(self.place, session, read_only=True) as book:
             check_known_types(self.spec, recorded(book, self.spec.release), columns, self.admission.shown or ())
             self._check_shown(book, columns)
 
@@ -126,7 +124,7 @@ class JointVersions(NotJoint):
 
     def let_in(self, source: SourceTable) -> Admission | None:
         assert self.admission is not None
-        with open_book(self.place, source.session) as book:
+        with open_crosswalk(self.place, source.session) as book:
             shown = published_node(book, self.spec)
             node = source.spec.pinned if source.spec.pinned is not None else shown
             if shown is None or node is None:
@@ -159,7 +157,7 @@ class JointVersions(NotJoint):
         begin: Callable[[int], str],
     ) -> None:
         spec = self.spec
-        with open_book(self.place, task.source.session) as book:
+        with open_crosswalk(self.place, task.source.session) as book:
             known = [earlier.key.version for earlier in recorded(book, spec.release)]
             # A dry run has not discarded what no reader was shown (discard_unseen).
             version = self.least = max([version, *(number + 1 for number in known if number not in shown)])
@@ -212,28 +210,28 @@ class JointVersions(NotJoint):
 
     def unchanged(self, version: int) -> None:
         if self.doubted is not None:
-            with own_book(self.place) as book:
+            with open_crosswalk(self.place) as book:
                 self._condemn_doubted(book, version)
 
     def still_complete(self, session: Session) -> bool:
         if self.verdict is None:
             return True
-        with open_book(self.place, session) as book:
+        with open_crosswalk(self.place, session) as book:
             return unchanged(book, self.spec, self.verdict)
 
     def start_over(self, again: StartOver) -> None:
         self.notes.append(str(again))
         self.waiting = None
         self.doubted = again.doubted or self.doubted
-        with own_book(self.place) as book:
+        with open_crosswalk(self.place) as book:
             again.settle(book)
 
     def showing_withdrawn(self) -> list[int]:
-        with own_book(self.place) as book:
+        with open_crosswalk(self.place) as book:
             showing = withdrawals.showing_withdrawn(book, self.spec.release)
         if not showing:
             return []
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             kept = published_versions(reader.history(self.spec.release))
             current = reader.pointer(self.spec.release)
         return [v for v in showing if v in kept and v != current]
@@ -254,14 +252,14 @@ class JointVersions(NotJoint):
             self.notes.append(STAY_IN.format(len(self.doubted.members)))
 
 
-def record_erasure(place: Place, release: str, run: str, people: Mapping[str, int]) -> None:
+def record_erasure(place: Store, release: str, run: str, people: Mapping[str, int]) -> None:
     """Write in the ledger that people have left, and that copies cannot be recalled."""
     event = Event(release=release, state="erased", run=run, detail=people, reason=withdrawals.NOT_RECALLED)
-    with ledger_transaction(place) as connection:
+    with place.write() as connection:
         record_event(connection, event)
 
 
-def _check_recorded(spec: Spec, place: Place, shown: Collection[int], inside: Collection[int]) -> None:
+def _check_recorded(spec: Spec, place: Store, shown: Collection[int], inside: Collection[int]) -> None:
     missing = set(shown) - set(inside)
     if not missing:
         return

@@ -1,4 +1,7 @@
-"""The rows of a release that was moved continue those of its earlier names: one chain under all of them."""
+"""The events of a release as a chain, which is appended to in the caller's transaction.
+
+The rows of a release that was moved continue those of its earlier names: one chain under all of them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.ledger.events import Event, Guarantee, chain_digest, event_row, guarantee_rows
 from qblock.ledger.tables import Tables, tables
+from qblock.version import __version__
 
 _RELEASE, _NAMES = "release_of_chain", "names_of_chain"
 
@@ -39,6 +44,44 @@ def newest(connection: sa.Connection, release: str) -> tuple[int, str] | None:
     """Number and digest of the newest event of a release under any of its names."""
     rows = _rows(connection, release, *_newest(tables(connection)))
     return (rows[0]["number"], rows[0]["digest"]) if rows else None
+
+
+def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = ()) -> str:
+    """Append an event with its guarantees in the transaction of the caller; returns its digest, the release's new head.
+
+    connection: to the database of the place; a file to the ledger's own (`Store.write`). The caller
+    holds the release's lock. Raises nothing of its own; a second writer of the release fails at the primary key.
+    """
+    ledger = tables(connection)
+    last = newest(connection, event.release)
+    number, previous = (last[0] + 1, last[1]) if last else (1, None)
+    row = event_row(event) | {"number": number, "program_version": __version__, "previous_digest": previous}
+    rows = guarantee_rows(guarantees)
+    row["digest"] = chain_digest(row, rows)
+    connection.execute(ledger.event.insert(), [row])
+    if rows:
+        key = {"release": event.release, "number": number}
+        connection.execute(ledger.guarantee.insert(), [{**key, **guarantee} for guarantee in rows])
+    return str(row["digest"])
+
+
+def set_pointer(connection: sa.Connection, release: str, version: int | None) -> None:
+    """Name the version that readers see (None: none), in the transaction of the caller.
+
+    On PostgreSQL the release's view reads this row; in a file it mirrors the published file.
+    """
+    pointer = tables(connection).pointer
+    known = connection.execute(sa.select(pointer.c.release).where(pointer.c.release == release)).one_or_none()
+    if known:
+        connection.execute(pointer.update().where(pointer.c.release == release).values(version=version))
+    else:
+        connection.execute(pointer.insert().values(release=release, version=version))
+
+
+def lock_pointer(connection: sa.Connection, release: str) -> None:
+    """Keep other sessions from changing what readers of a release see until the caller's transaction ends."""
+    pointer = tables(connection).pointer
+    connection.execute(sa.select(pointer.c.release).where(pointer.c.release == release).with_for_update())
 
 
 def _rows(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from qblock.ledger.events import LISTS, PUBLISHING, RecordedEvent, time_text
-from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stores import place_of
 from qblock.spec import Spec
 
@@ -21,7 +21,7 @@ def history(spec: Spec) -> dict[str, Any]:
     the spec allowed (None: it allowed any). retired_at: when the view was taken away, if it was. headroom_trend: how
     the distance between asked and reached changes.
     """
-    with ledger_reader(place_of(spec)) as reader:
+    with place_of(spec).read() as reader:
         events = reader.history(spec.release)
         current = reader.current(spec.release)
         guarantees = [

@@ -7,13 +7,12 @@ from functools import cache
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.ledger.place import SCHEMA, Place
 from qblock.ledger.tables import SQLITE, schema_of
-from qblock.ledger.writer import ledger_transaction, moment
 from qblock.resources import migrations_directory
 from qblock.version import __version__
 from qblock.warehouse.engines import facts_of, private_names
 from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Attempt, retry_with_backoff
+from qblock.warehouse.protocol import PRIVATE_SCHEMA
 
 VERSION_TABLE = "alembic_version"
 IN_SQLITE = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = :name"
@@ -21,7 +20,7 @@ IN_SQLITE = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 
 _THERE = "qblock ledger"
 """Of a session: it has seen that there is a ledger."""
 _READY = "qblock ready"
-"""Of a session: when it has seen the ledger at this program's revision, as a transaction or moment of `one_reader`."""
+"""Of a session: in which transaction it has seen the ledger at this program's revision."""
 _LOCK = 0x71626C6F636B  # "qblock" as bytes: the advisory lock that upgrades of one database wait for
 
 
@@ -58,7 +57,7 @@ def known_revision(connection: sa.Connection) -> str | None:
 def ready(connection: sa.Connection) -> bool:
     """Whether there is a ledger. Raises QblockError for one whose schema is not this program's."""
     seen = connection.info.get(_READY)
-    if seen is not None and seen in (moment(), connection.get_transaction()):
+    if seen is not None and seen is connection.get_transaction():
         return True
     current = known_revision(connection)
     if current not in (None, revisions()[-1]):
@@ -66,8 +65,8 @@ def ready(connection: sa.Connection) -> bool:
             f"the ledger's schema is at revision {current}, and qblock {__version__} works with {revisions()[-1]}; "
             "upgrade it: qblock ledger upgrade SPEC"
         )
-    # Another program may upgrade it between two moments of a run.
-    connection.info[_READY] = (moment() or connection.get_transaction()) if current is not None else None
+    # Another program may upgrade it between two transactions of a run.
+    connection.info[_READY] = connection.get_transaction() if current is not None else None
     return current is not None
 
 
@@ -108,17 +107,10 @@ def _altering(attempt: Attempt) -> None:
         sa.text(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace = CAST(:schema AS regnamespace)"
         ),
-        {"schema": SCHEMA},
+        {"schema": PRIVATE_SCHEMA},
     )
-    attempt.wants(REPLACE, SCHEMA, *names)
+    attempt.wants(REPLACE, PRIVATE_SCHEMA, *names)
     _run(attempt.connection)
-
-
-def upgrade_ledger(place: Place) -> tuple[str | None, str]:
-    """Bring the ledger of a place up to date, in a transaction of its own. Raises Busy when a file stays
-    locked elsewhere."""
-    with ledger_transaction(place, None) as connection:
-        return upgrade(connection)
 
 
 def _run(connection: sa.Connection) -> None:

@@ -4,7 +4,6 @@ history."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -23,35 +22,19 @@ from qblock.ledger.events import (
     event_of,
 )
 from qblock.ledger.kept import read_kept
-from qblock.ledger.place import Place
 from qblock.ledger.tables import schema_of, tables
-from qblock.ledger.writer import opened
-
-
-@contextmanager
-def ledger_reader(place: Place) -> Iterator[LedgerReader]:
-    """A reader on a read-only connection of its own.
-
-    Raises QblockError for a ledger whose schema is older or newer than this program, Busy when it stays locked.
-    """
-    if not place.exists:
-        yield LedgerReader(None)
-        return
-    with opened(place, read_only=True) as connection:
-        yield LedgerReader(connection, keep=True)
 
 
 class LedgerReader:
     """What the ledger says about a release, as far as the connection's transaction sees it.
 
     connection: to the place's database (in files to the ledger's), or None for a ledger that does not exist.
-    keep: whether the rows of a release are read once, for somebody who only reads, and for a moment; what contradicts
-    the pointer row, which a run may have changed since, is read again.
+    The rows of a release are read once; what contradicts the pointer row, which a run may have changed since, is read
+    again.
     """
 
-    def __init__(self, connection: sa.Connection | None, *, keep: bool = False) -> None:
+    def __init__(self, connection: sa.Connection | None) -> None:
         self._connection = connection if connection is not None and migrate.ready(connection) else None
-        self._keep = keep
         self._kept: dict[str, _Rows] = {}
 
     def history(self, release: str) -> list[RecordedEvent]:
@@ -209,10 +192,7 @@ class LedgerReader:
         yield
 
     def _rows(self, release: str) -> _Rows:
-        rows = self._kept.get(release) or _Rows(self._connection, release)
-        if self._keep:
-            self._kept[release] = rows
-        return rows
+        return self._kept.setdefault(release, _Rows(self._connection, release))
 
 
 class _Rows:

@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from qblock.errors import Refused
+from qblock.ledger.chain import record
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent, time_text
-from qblock.ledger.place import Place
-from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.reader import LedgerReader
+from qblock.ledger.store import Store
 from qblock.ledger.tables import tables
-from qblock.ledger.writer import ledger_transaction, record
 
 SHOWN = 3
 """How many versions a message names."""
@@ -33,9 +33,9 @@ class Begun:
     recorded_at: str = field(default_factory=lambda: time_text(datetime.now(UTC)))
 
 
-def begin(place: Place, begun: Begun) -> None:
+def begin(place: Store, begun: Begun) -> None:
     """Write a version and its stamp down in the ledger, in a transaction of its own."""
-    with ledger_transaction(place) as connection:
+    with place.write() as connection:
         connection.execute(tables(connection).begun.insert(), [asdict(begun)])
 
 
@@ -109,13 +109,13 @@ class Written:
         return f"and that is not the version {version} that the ledger knows"
 
 
-def written(place: Place, release: str) -> Written:
+def written(place: Store, release: str) -> Written:
     """What the ledger of a place has written down of a release."""
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         return Written.of(reader, release)
 
 
-def record_refusal(place: Place, release: str, run: str, error: Refused) -> None:
+def record_refusal(place: Store, release: str, run: str, error: Refused) -> None:
     """Record in the ledger why nothing was done."""
-    with ledger_transaction(place) as connection:
+    with place.write() as connection:
         record(connection, Event(release=release, state="refused", run=run, reason=str(error)))

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError
 from qblock.hierarchy import Hierarchy, Layout, write_csv
-from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of
 from qblock.publish.helpers import shortened
 from qblock.publish.targets import kind_of
@@ -70,7 +69,7 @@ def load_hierarchies(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
     schema = ENGINES[place.engine].facts.private_schema
     beside = place.beside("hierarchies")
     if beside == place:
-        upgrade_ledger(place)
+        place.upgrade()
     engine = beside.create_engine()
     try:
         with beside.translated(), engine.begin() as connection:

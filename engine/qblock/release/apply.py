@@ -11,6 +11,7 @@ from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
 from qblock.joint.lag.turn import KEPT
 from qblock.joint.turn import TogetherRefused
+from qblock.ledger.stores import place_of
 from qblock.publish.bounds import check_copied
 from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
 from qblock.publish.digest import content_digest
@@ -64,11 +65,12 @@ def release(
     data that must be fixed, Busy, and QblockError for faults; refusals and faults are in the ledger then, and what was
     published before stays published.
     """
-    planned = plan(spec, force=force, wait=wait, judge=False)
-    run = Run(planned, progress, reporter, force=force)
-    run.joint.forced = force
-    run_steps(run, planned.steps, PERFORM, record_failure)
-    return run.result()
+    with place_of(spec) as place:
+        planned = plan(spec, force=force, wait=wait, judge=False, place=place)
+        run = Run(planned, progress, reporter, force=force)
+        run.joint.forced = force
+        run_steps(run, planned.steps, PERFORM, record_failure)
+        return run.result()
 
 
 def _upgrade(run: Run, step: steps.UpgradeLedger) -> None:
@@ -123,6 +125,9 @@ def _snapshot(run: Run, _: steps.Snapshot) -> None:
     if run.identity.source is None:  # it was made since
         runner.settle_identity(run)
     run.joint.opened(run.task.source)
+    if run.joint.inherited is None:
+        # Other releases have the same crosswalk, and a search may take long.
+        run.place.close_crosswalk()
 
 
 def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:

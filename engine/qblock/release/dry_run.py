@@ -12,8 +12,8 @@ from typing import Any
 
 from qblock.errors import QblockError, Refused
 from qblock.joint.waiting import StartOver
+from qblock.ledger.chain import record
 from qblock.ledger.events import Event
-from qblock.ledger.writer import ledger_transaction, record
 from qblock.release import steps
 from qblock.release.apply import PERFORM, check_earlier
 from qblock.release.plan import plan
@@ -91,7 +91,7 @@ def _failed(run: _DryRun, error: BaseException) -> None:
 
 def _record(run: _DryRun, reason: str) -> None:
     event = Event(release=run.spec.release, state="dry_run", run=run.id, detail=run.joint.detail, reason=reason)
-    with ledger_transaction(run.place) as connection:
+    with run.place.write() as connection:
         record(connection, event)
     run.told = True
 

@@ -9,17 +9,15 @@ from typing import Any
 
 from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
-from qblock.joint.crosswalk import own_book, prepare
+from qblock.joint.crosswalk import open_crosswalk, prepare
 from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
 from qblock.joint.excluded import QUEUED as WAITING
 from qblock.joint.later import lags
 from qblock.joint.turn import record_erasure
 from qblock.joint.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
 from qblock.ledger.history import retired_by
-from qblock.ledger.lock import release_lock
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import record_refusal
+from qblock.ledger.store import Store
 from qblock.release import runner, steps
 from qblock.release.apply import release, retire
 from qblock.release.job import Job
@@ -210,7 +208,7 @@ def _publish(run: _Erasure, _: steps.PublishWithout) -> None:
 def _drop(run: _Erasure, step: steps.DropShowing) -> None:
     done = run.release_result
     if done is None or done.status == "unchanged":
-        with release_lock(run.place, run.spec.release, run.wait):
+        with run.place.lock(run.spec.release, run.wait):
             run.left = retire(_release_run(run), step.keep)
 
 
@@ -218,16 +216,16 @@ def _concerned(removal: Removal) -> set[int]:
     return {version.version for version in removal.versions}
 
 
-def _recorded(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> str | None:
+def _recorded(place: Store, spec: Spec, digests: Sequence[str], now: bool) -> str | None:
     """RECORDED where everybody of these is out, or waits to be."""
-    with own_book(place) as book:
+    with open_crosswalk(place) as book:
         states = [OUT] if now else [OUT, LEAVING, FAILED, WAITING]
         return RECORDED if set(digests) <= set(entities_apart(book, spec.release, states)) else None
 
 
-def _exclude(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
+def _exclude(place: Store, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
     """How many of those named were ever shown, how many are of batches that failed, and what is taken out."""
-    with own_book(place) as book:
+    with open_crosswalk(place) as book:
         # First, so that everybody who leaves with them counts, whom a version has shown or not.
         removal = whole_cells(book, spec, digests) if now else None
         shown = withdraw(book, spec, digests)
@@ -244,7 +242,7 @@ def _release_run(run: _Erasure) -> Run:
 
 def _is_retired(run: _Erasure) -> bool:
     """Whether the release shows nothing, as it was retired: then no version without the people is to be published."""
-    with ledger_reader(run.place) as reader:
+    with run.place.read() as reader:
         return retired_by(reader, run.spec.release) is not None
 
 
@@ -257,7 +255,7 @@ def _publish_without(run: _Erasure, concerned: set[int]) -> ReleaseResult | None
     except QblockError as error:
         other = _release_run(run)
         other.read_ledger()
-        with release_lock(run.place, run.spec.release, run.wait):
+        with run.place.lock(run.spec.release, run.wait):
             retire(other, run.spec.versions.keep)
         if other.current is not None and other.current.version in concerned:
             raise type(error)(f"{STILL_SHOWN.format(version=other.current.version)}: {error}") from error

@@ -6,8 +6,7 @@ release shows and how many came, left and changed in earlier runs. Nobody who wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from qblock.blocks import Ints
 from qblock.errors import InputError, QblockError
-from qblock.joint.crosswalk import Book, has_book
+from qblock.joint.crosswalk import Book, has_crosswalk, open_crosswalk
 from qblock.joint.gate import members
 from qblock.joint.lag import memory
 from qblock.joint.lag.policy import rules_of
@@ -26,12 +25,8 @@ from qblock.joint.steady.estimate import Churn, Estimate, estimate
 from qblock.joint.texts import parts_of
 from qblock.joint.versions import published_node, recorded
 from qblock.lattice import Node
-from qblock.ledger import migrate
 from qblock.ledger.events import RecordedEvent
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import has_place, place_of
-from qblock.ledger.writer import opened
 from qblock.release.candidates import candidates
 from qblock.search.choose import choose
 from qblock.search.result import SearchResult
@@ -237,25 +232,16 @@ def published(spec: Spec, churn: Churn | None) -> Published | None:
         return None
     place = place_of(spec)
     try:
-        if not place.exists or not has_book(place):
-            return None
-        with ledger_reader(place) as reader:
-            events = reader.history(spec.release)
-        with _reading(place) as book:
-            return None if book is None else _of_state(book, spec, events, churn)
+        with place:
+            if not place.exists or not has_crosswalk(place):
+                return None
+            with place.read() as reader:
+                events = reader.history(spec.release)
+            with open_crosswalk(place, read_only=True) as book:
+                return _of_state(book, spec, events, churn)
     except QblockError:
         # A search does without, and a run of the job reports what is wrong.
         return None
-
-
-@contextmanager
-def _reading(place: Place) -> Iterator[Book | None]:
-    with opened(place.crosswalk, read_only=True) as connection:
-        if migrate.known_revision(connection) != migrate.revisions()[-1]:
-            yield None
-            return
-        session = place.crosswalk.session(connection)
-        yield Book(session, session)
 
 
 def _of_state(book: Book, spec: Spec, events: Sequence[RecordedEvent], churn: Churn | None) -> Published | None:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from qblock.errors import Refused
 from qblock.ledger.events import IDENTIFYING
-from qblock.ledger.place import Place
-from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.reader import LedgerReader
+from qblock.ledger.store import Store
 from qblock.publish.targets import Identity
 from qblock.spec import Spec
 
 
-def check_identity(spec: Spec, place: Place, identity: Identity) -> None:
+def check_identity(spec: Spec, place: Store, identity: Identity) -> None:
     """Raise Refused where the release is published from another source, as another view, or under another name now."""
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         problem = difference(reader, spec, identity)
     if problem is not None:
         raise Refused(problem)

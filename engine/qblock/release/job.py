@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from qblock.joint.policies import joint_versions
-from qblock.ledger.lock import HeldLock
-from qblock.ledger.place import Place
+from qblock.ledger.store import HeldLock, Store
 from qblock.publish.targets import Identity, Target
 from qblock.release.log import Reporter
 from qblock.spec import Spec
@@ -27,7 +26,7 @@ class Job:
     def __init__(
         self,
         spec: Spec,
-        place: Place,
+        place: Store,
         target: Target,
         notes: Sequence[str] = (),
         reporter: Reporter | None = None,

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 
 from qblock.errors import InputError, Refused
 from qblock.joint import turnover
-from qblock.joint.crosswalk import has_book, open_book, own_book
+from qblock.joint.crosswalk import has_crosswalk, open_crosswalk
 from qblock.joint.missing import Missing, missing
 from qblock.joint.named import kept_people, looked_up
 from qblock.joint.sharing import sharing
 from qblock.ledger.history import published_versions
-from qblock.ledger.lock import release_lock
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
+from qblock.ledger.store import Store
 from qblock.release import steps
 from qblock.release.plan import Plan, plan_erase
 from qblock.results.release import Sharing
@@ -70,14 +68,14 @@ class ErasureRequest:
         return plan_erase(spec, people, confirm=self.confirm, now=self.now, wait=wait, judge=judge)
 
 
-def named_people(place: Place, spec: Spec, names: Sequence[str]) -> list[str]:
+def named_people(place: Store, spec: Spec, names: Sequence[str]) -> list[str]:
     """The digests of all who are named. Raises InputError where a name is nobody's: how many are, never which."""
-    with own_book(place) as book:
+    with open_crosswalk(place) as book:
         digests = kept_people(book, spec.release, names)
     if digests is None:
         warehouse = warehouse_of(spec)
         try:
-            with warehouse.snapshot() as session, open_book(place, session, read_only=True) as book:
+            with warehouse.snapshot() as session, open_crosswalk(place, session, read_only=True) as book:
                 digests, unknown = looked_up(book, spec, session, names)
         finally:
             warehouse.close()
@@ -90,14 +88,14 @@ def _matching(unknown: int, given: int) -> tuple[str, str]:
     return f"{given} {'name' if given == 1 else 'names'}", "matches" if unknown == 1 else "match"
 
 
-def missing_people(place: Place, spec: Spec, request: ErasureRequest) -> Missing:
+def missing_people(place: Store, spec: Spec, request: ErasureRequest) -> Missing:
     """Whom the source has no more. Raises what `joint.missing` raises, and Refused for another number than was
     confirmed, or where none was and they are more than one in `turnover.ONE_IN`: the source may be wrong."""
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         versions, current = published_versions(reader.history(spec.release)), reader.pointer(spec.release)
     warehouse = warehouse_of(spec)
     try:
-        with warehouse.snapshot() as session, open_book(place, session, read_only=True) as book:
+        with warehouse.snapshot() as session, open_crosswalk(place, session, read_only=True) as book:
             absent = missing(book, spec, session, versions, current, now=request.now)
     finally:
         warehouse.close()
@@ -120,12 +118,12 @@ class _Counted(Exception):
     """Leaves a transaction that is not to be kept."""
 
 
-def count_sharing(place: Place, spec: Spec, digests: Sequence[str]) -> Sharing:
+def count_sharing(place: Store, spec: Spec, digests: Sequence[str]) -> Sharing:
     """How many share the joint cells of people (digests); under the release's lock. Keeps nothing."""
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         published = published_versions(reader.history(spec.release))
     try:
-        with own_book(place) as book:
+        with open_crosswalk(place) as book:
             shared = sharing(book, spec, digests, published)
             raise _Counted
     except _Counted:
@@ -143,9 +141,9 @@ def planned_erasure(spec: Spec, request: ErasureRequest, wait: float = 0) -> Pla
     if not (request.now or request.missing) or planned.refused:
         return planned
     upgrade = next(step for step in planned.steps if isinstance(step, steps.UpgradeLedger))
-    if upgrade.found != upgrade.needed or not has_book(planned.place):
+    if upgrade.found != upgrade.needed or not has_crosswalk(planned.place):
         return replace(planned, notes=(*planned.notes, NOT_COUNTED)) if upgrade.found else planned
-    with release_lock(planned.place, spec.release, wait):
+    with planned.place.lock(spec.release, wait):
         if request.missing:
             absent = missing_people(planned.place, spec, request)
             digests = list(absent.digests)

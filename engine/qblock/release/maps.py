@@ -10,8 +10,7 @@ from qblock.errors import InputError, QblockError, Refused
 from qblock.joint.versions import UNPROTECTED
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.spec import Spec
 
@@ -30,7 +29,7 @@ class NamedMap:
     stated: Mapping[str, Any]
 
 
-def inherited_map(spec: Spec, place: Place, current: RecordedEvent | None) -> Mapping[str, Any] | None:
+def inherited_map(spec: Spec, place: Store, current: RecordedEvent | None) -> Mapping[str, Any] | None:
     """The map that the next version has; None where one is to be searched for, or the release has a node.
 
     Raises Refused where the spec asks for another recoding than the published version has, QblockError for what is kept
@@ -46,7 +45,7 @@ def inherited_map(spec: Spec, place: Place, current: RecordedEvent | None) -> Ma
     return stated
 
 
-def named_map(spec: Spec, place: Place) -> NamedMap | None:
+def named_map(spec: Spec, place: Store) -> NamedMap | None:
     """The map that `search.node` names, None where it names none.
 
     Raises InputError where the version was never published, has a node, or is gone with its map, or its map is of other
@@ -56,7 +55,7 @@ def named_map(spec: Spec, place: Place) -> NamedMap | None:
     number = spec.map_version
     if number is None:
         return None
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         events = [e for e in reader.history(spec.release) if e.version is not None and e.state in PUBLISHING]
         there = {e.version: e for e in events if e.node is None and reader.reference(spec.release, e.version or 0)}
     where, listed = spec.at("search", "node", "version"), ", ".join(map(str, sorted(v or 0 for v in there)))
@@ -88,11 +87,11 @@ def map_named_by(spec: Spec) -> Mapping[str, Any] | None:
     return None if named is None else named.stated
 
 
-def map_of(spec: Spec, place: Place, event: RecordedEvent) -> Mapping[str, Any] | None:
+def map_of(spec: Spec, place: Store, event: RecordedEvent) -> Mapping[str, Any] | None:
     """The map that a version was published with, None for a node. Raises QblockError where it was altered."""
     if event.node is not None or event.version is None:
         return None
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         text = reader.reference(spec.release, event.version)
     if text is None or kept_digest(text) != event.reference_digest:
         raise QblockError(f"the quantities kept with version {event.version}, its map among them, were altered")

@@ -23,17 +23,16 @@ from qblock.effects import current_effects
 from qblock.errors import InputError, Refused
 from qblock.joint.padding import nobody
 from qblock.joint.tables import tables as crosswalk_tables
+from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import IDENTIFYING, Event, RecordedEvent, canonical
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
 from qblock.ledger.kept import Kept, PublishedColumn
-from qblock.ledger.lock import release_lock
-from qblock.ledger.migrate import known_revision, revision, revisions, upgrade_ledger
-from qblock.ledger.place import Place
-from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.migrate import known_revision, revision, revisions
+from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stamps import Written
+from qblock.ledger.store import OPEN_SECONDS, Store
 from qblock.ledger.stores import place_of
 from qblock.ledger.tables import tables
-from qblock.ledger.writer import OPEN_SECONDS, ledger_transaction, opened, record, set_pointer
 from qblock.publish.targets import Identity, Target, kind_of, target_of
 from qblock.publish.targets.identity import named_view
 from qblock.release import private_state, roles
@@ -58,22 +57,22 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> Ended:
     target = target_of(spec, place)
     with ExitStack() as stack:
         for name in sorted({spec.release, earlier}):
-            stack.enter_context(release_lock(place, name, wait))
-        upgrade_ledger(place)
+            stack.enter_context(place.lock(name, wait))
+        place.upgrade()
         if finish(spec, place, target):
             return _result("moved", spec, earlier, place, target)
         identity = target.identity()
         if identity.source is None:
             raise InputError(f"{spec.at('source', 'table')}: table {spec.source.table} does not exist")
         _check_state(spec, earlier, place)
-        with ledger_reader(place) as reader:
+        with place.read() as reader:
             last = _check(reader, spec, earlier, place, identity)
         if last is None:
             return _result("unchanged", spec, earlier, place, target)
         _check_target(spec, earlier, place, target)
         notes = roles.judge(spec, place, identity, earlier=earlier)
         with current_effects().committing(f"release {earlier} was moved", partial(_moved, place, spec, earlier, last)):
-            with ledger_transaction(place) as connection:
+            with place.write() as connection:
                 _write(connection, spec, earlier, target, identity, last, kind_of(spec).finish_move is None)
                 if place.atomic:
                     _rename_crosswalk(connection, place, earlier, spec.release)
@@ -84,9 +83,9 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> Ended:
     return _result("moved", spec, earlier, place, target, notes)
 
 
-def _moved(place: Place, spec: Spec, earlier: str, last: RecordedEvent) -> str | None:
+def _moved(place: Store, spec: Spec, earlier: str, last: RecordedEvent) -> str | None:
     """What is reported about a move, however it ended. last: the event that identified the release before."""
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         event = reader.last_event(spec.release, "moved")
     if event is None or event.number <= last.number:
         return None
@@ -97,11 +96,11 @@ def _result(
     status: Literal["moved", "unchanged"],
     spec: Spec,
     earlier: str,
-    place: Place,
+    place: Store,
     target: Target,
     notes: Sequence[str] = (),
 ) -> Ended:
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         shown, head = reader.pointer(spec.release), reader.head(spec.release)
     return Ended(
         status=status,
@@ -114,7 +113,7 @@ def _result(
     )
 
 
-def _check_target(spec: Spec, earlier: str, place: Place, target: Target) -> None:
+def _check_target(spec: Spec, earlier: str, place: Store, target: Target) -> None:
     """The view is new, or still the one of the earlier name."""
     try:
         target.check()
@@ -122,7 +121,7 @@ def _check_target(spec: Spec, earlier: str, place: Place, target: Target) -> Non
         target_of(replace(spec, release=earlier), place).check()
 
 
-def _check_state(spec: Spec, earlier: str, place: Place) -> None:
+def _check_state(spec: Spec, earlier: str, place: Store) -> None:
     """What is published and kept of the earlier name, and the ledger, know of each other."""
     before = replace(spec, release=earlier)
     problems = private_state.compare(
@@ -132,7 +131,7 @@ def _check_state(spec: Spec, earlier: str, place: Place) -> None:
         raise Refused(private_state.refusal(place, earlier, problems))
 
 
-def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Place, identity: Identity) -> RecordedEvent | None:
+def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Store, identity: Identity) -> RecordedEvent | None:
     """The event that says what the release is now; None where that is what the spec says."""
     successor = reader.successor(earlier)
     if successor is not None:
@@ -202,7 +201,7 @@ def _again(event: RecordedEvent, more: dict[str, Any]) -> Event:
     return Event(**{**unchanged, **more})
 
 
-def _rename_crosswalk(connection: sa.Connection, place: Place, earlier: str, release: str) -> None:
+def _rename_crosswalk(connection: sa.Connection, place: Store, earlier: str, release: str) -> None:
     """The crosswalk's part: rows of the release, and who names it as their audience. May be done twice."""
     if earlier == release or revision(connection) is None:
         return
@@ -229,11 +228,11 @@ class _Pending:
     before: str
 
 
-def pending(spec: Spec, place: Place) -> bool:
+def pending(spec: Spec, place: Store) -> bool:
     """Whether a move to this release was stopped before all of it was done."""
     if kind_of(spec).finish_move is None or not place.exists:
         return False
-    with opened(place, read_only=True) as connection:
+    with place.opened(read_only=True) as connection:
         if known_revision(connection) != revisions()[-1]:
             return False  # asked again once the ledger is upgraded
         return _pending(connection, spec.release) is not None
@@ -250,7 +249,7 @@ def _pending(connection: sa.Connection, release: str) -> _Pending | None:
     return None if row is None else _Pending(row.number, row.earlier, row.before)
 
 
-def finish(spec: Spec, place: Place, target: Target) -> bool:
+def finish(spec: Spec, place: Store, target: Target) -> bool:
     """Do what is left of a move to this release, with its lock held; whether there was anything.
 
     Raises Refused where the spec is not the one that it was moved to.
@@ -258,7 +257,7 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
     finish_move = kind_of(spec).finish_move
     if finish_move is None or not pending(spec, place):
         return False
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         problem = difference(reader, spec, target.identity())
         if problem is not None:
             raise Refused(f"a move of this release is not finished: {problem}")
@@ -267,14 +266,14 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
             raise Refused(private_state.refusal(place, spec.release, broken))
         columns = {v: _columns(reader, spec.release, v) for v in published_versions(reader.history(spec.release))}
         current = reader.pointer(spec.release)
-    with opened(place, read_only=True) as connection:
+    with place.opened(read_only=True) as connection:
         unfinished = _pending(connection, spec.release)
     assert unfinished is not None
     if place.crosswalk.exists:
-        with ledger_transaction(place.crosswalk) as connection:
+        with place.crosswalk.write() as connection:
             _rename_crosswalk(connection, place, unfinished.earlier, spec.release)
     finish_move(target, unfinished.earlier, unfinished.before, columns, current)
-    with ledger_transaction(place) as connection:
+    with place.write() as connection:
         table = tables(connection).move
         same = (table.c.release == spec.release, table.c.number == unfinished.number)
         connection.execute(table.update().where(*same).values(done=True))

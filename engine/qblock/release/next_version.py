@@ -11,7 +11,7 @@ from typing import Any
 
 from qblock.errors import InputError, QblockError, Refused
 from qblock.joint.admission import Admission
-from qblock.joint.crosswalk import has_book, open_book
+from qblock.joint.crosswalk import has_crosswalk, open_crosswalk
 from qblock.joint.lag import memory
 from qblock.joint.lag.checks import check_layout, check_node
 from qblock.joint.lag.outlook import Outlook, outlook
@@ -19,8 +19,7 @@ from qblock.joint.later import lags
 from qblock.joint.turnover import turnover
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
+from qblock.ledger.store import Store
 from qblock.release.maps import inherited_map
 from qblock.release.plan import Plan
 from qblock.release.turnover import refusal, source_digest
@@ -49,7 +48,7 @@ def next_version(planned: Plan) -> NextVersion:
     spec, place = planned.spec, planned.place
     if planned.current is None:
         return NextVersion()
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         current = reader.current(spec.release)
         events = reader.history(spec.release)
     if current is None:
@@ -80,13 +79,13 @@ def _levels(spec: Spec, node: Node | None, current: RecordedEvent) -> dict[str, 
 
 
 def _looked(
-    spec: Spec, place: Place, shown: Collection[int], current: RecordedEvent
+    spec: Spec, place: Store, shown: Collection[int], current: RecordedEvent
 ) -> tuple[Node | None, dict[str, Any] | None, list[str]]:
     """The node that is kept, the changes that wait, and notes."""
-    if not has_book(place):
+    if not has_crosswalk(place):
         return None, None, [NO_STATE]
     with open_snapshot(spec, name_values=False) as session:
-        with open_book(place, session, read_only=True) as book:
+        with open_crosswalk(place, session, read_only=True) as book:
             steady = memory.load(book, spec.release)
         if steady is None or steady.first not in shown:
             return None, None, [NO_STATE]
@@ -95,7 +94,7 @@ def _looked(
         source = open_recoded(spec, session, inherited_map(spec, place, current), relation=admission)
         check_node(steady, source)
         refused = _turnover(session, source, admission, shown)
-        with open_book(place, session, read_only=True) as book:
+        with open_crosswalk(place, session, read_only=True) as book:
             changes = outlook(book, source, steady, max(shown))
     return steady.node, _json(spec, changes, current, refused), []
 
@@ -112,7 +111,7 @@ def _json(spec: Spec, changes: Outlook, current: RecordedEvent, refused: str | N
 def _turnover(session: Session, source: SourceTable, admission: Admission, shown: Collection[int]) -> str | None:
     """Why a run would ask somebody to confirm the source, if it would."""
     spec = source.spec
-    with open_book(admission.place, session, read_only=True) as book:
+    with open_crosswalk(admission.place, session, read_only=True) as book:
         change = turnover(book, source, admission, shown)
     if not change.too_many:
         return None

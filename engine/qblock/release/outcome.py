@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
-from qblock.errors import Busy
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.reader import LedgerReader
-from qblock.ledger.writer import opened
 from qblock.release.job import Job
 from qblock.release.recover import SECONDS
 
@@ -30,14 +26,8 @@ def published(run: Job, version: int, *, again: bool = False) -> str | None:
 
 
 def _history(run: Job) -> list[RecordedEvent]:
-    """The events of the release, also where a signal came before this process could close the ledger's file.
-
-    DuckDB opens a file in one way at a time in a process: then it can be read only as it is open.
-    """
-    place = run.place
-    if not place.exists:
+    """The events of the release, also where a signal came in the middle of a transaction of this process."""
+    if not run.place.exists:
         return []
-    for read_only, seconds in ((True, 0.0), (False, 0.0), (True, SECONDS)):
-        with suppress(Busy), opened(place, read_only=read_only, seconds=seconds) as connection:
-            return LedgerReader(connection).history(run.spec.release)
-    raise Busy("the ledger stays open elsewhere")
+    with run.place.opened(read_only=True, seconds=SECONDS) as connection:
+        return LedgerReader(connection).history(run.spec.release)

@@ -8,10 +8,9 @@ from typing import Any
 from qblock.errors import QblockError
 from qblock.joint.cohorts import check_cohorts
 from qblock.ledger import migrate
-from qblock.ledger.place import Place
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
-from qblock.ledger.writer import one_reader, opened
 from qblock.publish.targets import Target, target_of
 from qblock.release import move, private_state, roles, steps
 from qblock.release.identity import check_identity
@@ -35,7 +34,7 @@ class Plan:
     those that an administrator must grant, where they were asked for; levels, changes: as of `outlook.Ahead`."""
 
     spec: Spec
-    place: Place
+    place: Store
     target: Target
     steps: tuple[Step, ...]
     current: int | None
@@ -85,14 +84,15 @@ class Plan:
 
 
 @kept_sessions()
-def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True) -> Plan:
+def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True, place: Store | None = None) -> Plan:
     """The steps of a release of this spec.
 
-    judge: whether to compare the spec with the ledger, as a run does under the release's lock. Raises InputError for a
-    target that cannot be used (inside the source, unknown reader), Refused for another source or view than the ledger
-    has of the release, QblockError where the ledger's database cannot be reached.
+    judge: whether to compare the spec with the ledger, as a run does under the release's lock; place: of the spec,
+    where it is open. Raises InputError for a target that cannot be used (inside the source, unknown reader), Refused
+    for another source or view than the ledger has of the release, QblockError where the ledger's database cannot be
+    reached.
     """
-    opening = _opening(spec, wait, judge, rights=True)
+    opening = _opening(spec, place or place_of(spec), wait, judge, rights=True)
     models = _models(spec)
     published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
     search: steps.Step
@@ -127,9 +127,9 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
 
 
 @kept_sessions()
-def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = True) -> Plan:
+def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = True, place: Store | None = None) -> Plan:
     """The steps of a rollback to a version; raises what `plan` raises."""
-    opening = _opening(spec, wait, judge)
+    opening = _opening(spec, place or place_of(spec), wait, judge)
     return opening.then(
         steps.ClearLeftovers(spec.release),
         steps.CheckVersion(version, _models(spec)),
@@ -150,7 +150,7 @@ def plan_erase(
     """The steps by which people withdraw. people: how many are named, or None for those whom the source has no more,
     of whom there are `confirm`. Raises what `plan` raises."""
     # Withdrawing asks nothing of the target: what is wrong with it must not keep a withdrawal from being recorded.
-    opening = _opening(spec, wait, judge, checked=judge)
+    opening = _opening(spec, place_of(spec), wait, judge, checked=judge)
     column = spec.entity or ""
     find = steps.FindMissing(column, confirm) if people is None else steps.FindPeople(people, column)
     if not now:
@@ -161,48 +161,47 @@ def plan_erase(
     )
 
 
-@one_reader()
-def _opening(spec: Spec, wait: float, judge: bool, *, checked: bool = True, rights: bool = False) -> Plan:
+def _opening(spec: Spec, place: Store, wait: float, judge: bool, *, checked: bool = True, rights: bool = False) -> Plan:
     """The steps that every job begins with. checked: whether target and cohorts are; rights: whether those that are
     missing are looked for."""
-    place = place_of(spec)
-    target = target_of(spec, place)
-    # What a move has not finished yet has its earlier name.
-    notes = [] if not checked or move.pending(spec, place) else target.check()
-    if checked:
-        check_cohorts(spec)
-    has_roles = engine_of_source(spec).facts.has_roles
-    missing = (target.needs().missing if has_roles else ()) if rights else None
-    stopping = any(right.stops for right in missing or ())
-    try:
-        revision, current, version = _ledger(spec, place)
-    except QblockError as error:
-        if not (stopping and denied(error)):
-            raise
-        revision, current, version = UNKNOWN, None, 1
-    if judge and not stopping and revision in (None, migrate.revisions()[-1]):
-        identity = target.identity()
-        check_identity(spec, place, identity)
-        notes += roles.judge(spec, place, identity)
-    first = (
-        steps.Lock(spec.release, wait),
-        steps.UpgradeLedger(revision, migrate.revisions()[-1]),
-        steps.CheckPrivateState(spec.release, spec.checked_together),
-    )
-    return Plan(spec, place, target, first, current, tuple(notes), version, rights=missing)
+    with place:
+        target = target_of(spec, place)
+        # What a move has not finished yet has its earlier name.
+        notes = [] if not checked or move.pending(spec, place) else target.check()
+        if checked:
+            check_cohorts(spec)
+        has_roles = engine_of_source(spec).facts.has_roles
+        missing = (target.needs().missing if has_roles else ()) if rights else None
+        stopping = any(right.stops for right in missing or ())
+        try:
+            revision, current, version = _ledger(spec, place)
+        except QblockError as error:
+            if not (stopping and denied(error)):
+                raise
+            revision, current, version = UNKNOWN, None, 1
+        if judge and not stopping and revision in (None, migrate.revisions()[-1]):
+            identity = target.identity()
+            check_identity(spec, place, identity)
+            notes += roles.judge(spec, place, identity)
+        first = (
+            steps.Lock(spec.release, wait),
+            steps.UpgradeLedger(revision, migrate.revisions()[-1]),
+            steps.CheckPrivateState(spec.release, spec.checked_together),
+        )
+        return Plan(spec, place, target, first, current, tuple(notes), version, rights=missing)
 
 
 def _models(spec: Spec) -> tuple[str, ...]:
     return tuple(dict.fromkeys(requirement.model.name for requirement in spec.privacy))
 
 
-def _ledger(spec: Spec, place: Place) -> tuple[str | None, int | None, int]:
+def _ledger(spec: Spec, place: Store) -> tuple[str | None, int | None, int]:
     """Revision, current and next version. An older ledger is read after its upgrade, by the release itself."""
     if not place.exists:
         return None, None, 1
-    with opened(place, read_only=True) as connection:
+    with place.opened(read_only=True) as connection:
         revision = migrate.known_revision(connection)
         if revision != migrate.revisions()[-1]:
             return revision, None, 1
-        reader = LedgerReader(connection, keep=True)
+        reader = LedgerReader(connection)
         return revision, reader.pointer(spec.release), reader.next_version(spec.release)

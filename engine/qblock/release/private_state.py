@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from qblock.errors import Refused
 from qblock.joint.reading import Contents, contents, lacking
 from qblock.ledger.events import PUBLISHING
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import SHOWN, Written, written
-from qblock.ledger.writer import OPEN_SECONDS
+from qblock.ledger.store import OPEN_SECONDS, Store
 from qblock.publish.targets import Mark, Target
 from qblock.spec import Spec
 
@@ -30,7 +28,7 @@ class Comparison:
     newest: int | None
 
 
-def compare(spec: Spec, place: Place, target: Target, *, joint: bool, seconds: float = 0) -> Comparison:
+def compare(spec: Spec, place: Store, target: Target, *, joint: bool, seconds: float = 0) -> Comparison:
     """Compare what is published and kept, and the crosswalk, with the ledger. Reads only.
 
     joint: whether the versions are checked together, so that the crosswalk must hold what the ledger has shown;
@@ -42,7 +40,7 @@ def compare(spec: Spec, place: Place, target: Target, *, joint: bool, seconds: f
     return _compared(spec, place, target, joint, seconds) if comparison.problems and not seconds else comparison
 
 
-def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: float) -> Comparison:
+def _compared(spec: Spec, place: Store, target: Target, joint: bool, seconds: float) -> Comparison:
     # The ledger last: whatever another run shows meanwhile is in it before it is in its place.
     marks = target.marks()
     crosswalk = contents(place, spec.release, seconds) if joint else None
@@ -80,7 +78,7 @@ def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
     return checked and target.is_live(mark.version)
 
 
-def _crosswalk_problems(known: Written, crosswalk: Contents, place: Place) -> list[str]:
+def _crosswalk_problems(known: Written, crosswalk: Contents, place: Store) -> list[str]:
     shown, problems = known.shown, []
     for version, stamp in sorted(crosswalk.versions.items(), reverse=True):
         if version in shown:
@@ -94,13 +92,13 @@ def _crosswalk_problems(known: Written, crosswalk: Contents, place: Place) -> li
     return problems[:SHOWN]
 
 
-def check_crosswalk(place: Place, only: str | None = None) -> None:
+def check_crosswalk(place: Store, only: str | None = None) -> None:
     """Raise Refused where the crosswalk of a place lacks what the ledger has shown of any release, or of one.
 
     A release whose newest version waived the joint check does without it.
     """
     problems = []
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         releases = {
             release: Written.of(reader, release) for release in reader.releases() if not reader.successor(release)
         }
@@ -129,7 +127,7 @@ def _left_problems(known: Written, crosswalk: Contents | None) -> list[str]:
     ]
 
 
-def refusal(place: Place, release: str, problems: list[str]) -> str:
+def refusal(place: Store, release: str, problems: list[str]) -> str:
     """The refusal for the person who must act."""
     other = place.another_target
     back = "ledger, crosswalk and versions, complete and from one time"
@@ -144,7 +142,7 @@ def refusal(place: Place, release: str, problems: list[str]) -> str:
     )
 
 
-def check(spec: Spec, place: Place, target: Target, *, joint: bool) -> list[str]:
+def check(spec: Spec, place: Store, target: Target, *, joint: bool) -> list[str]:
     """Notes for the person who runs the job. Raises Refused where the ledger does not know what is there."""
     release = spec.release
     comparison = compare(spec, place, target, joint=joint, seconds=OPEN_SECONDS)

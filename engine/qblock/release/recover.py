@@ -7,11 +7,10 @@ from dataclasses import fields
 
 from qblock.errors import QblockError, Refused
 from qblock.joint.later import joint_check
+from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
 from qblock.ledger.kept import forget_kept
-from qblock.ledger.reader import ledger_reader
-from qblock.ledger.writer import ledger_transaction, record, set_pointer
 from qblock.release.job import Job
 
 SECONDS = 2.0
@@ -22,7 +21,7 @@ def clear_leftovers(run: Job) -> list[str]:
     """Under the release's lock: settle every version that no run has finished; says what was done."""
     said = []
     release = run.spec.release
-    with ledger_reader(run.place) as reader:
+    with run.place.read() as reader:
         last = last_events(reader, release)
         guarantees = {v: reader.guarantees(release, e.number) for v, e in last.items()}
         published = published_versions(reader.history(release))
@@ -30,7 +29,7 @@ def clear_leftovers(run: Job) -> list[str]:
         if event.state not in UNFINISHED:
             continue
         is_live = event.state == "checked" and run.target.is_live(version)
-        with ledger_transaction(run.place) as connection:
+        with run.place.write() as connection:
             if is_live:
                 state = "rolled_back" if version in published else "published"
                 record(connection, _again(event, run.id, state), guarantees[version])
@@ -50,7 +49,7 @@ def clear_leftovers(run: Job) -> list[str]:
 
 def kept_versions(run: Job) -> list[int]:
     """The versions that were published and not dropped since."""
-    with ledger_reader(run.place) as reader:
+    with run.place.read() as reader:
         return published_versions(reader.history(run.spec.release))
 
 
@@ -58,7 +57,7 @@ def record_failure(run: Job, error: BaseException) -> None:
     """Record why a run ended without a publication, as far as that can be; the error itself is what is raised."""
     stopped = not isinstance(error, Exception)
     with suppress(Exception):
-        with ledger_reader(run.place) as reader:
+        with run.place.read() as reader:
             last = reader.last_event(run.spec.release)
             version = last.version if last and last.run == run.id and last.state in UNFINISHED else None
         if last is not None and last.run == run.id and last.state in PUBLISHING:
@@ -75,7 +74,7 @@ def record_failure(run: Job, error: BaseException) -> None:
             joint=joint_check(run.spec),
             reason=reason_of(error, stopped),
         )
-        with ledger_transaction(run.place, SECONDS) as connection:
+        with run.place.write(SECONDS) as connection:
             record(connection, event)
             if version is not None:
                 forget_kept(connection, run.spec.release, [version])

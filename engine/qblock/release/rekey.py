@@ -8,12 +8,11 @@ import sqlalchemy as sa
 
 from qblock.effects import current_effects
 from qblock.errors import InputError
-from qblock.joint.crosswalk import own_book, prepare
+from qblock.joint.crosswalk import open_crosswalk, prepare
 from qblock.joint.keys import new_key, rekeyed_event, settle
 from qblock.ledger import migrate
-from qblock.ledger.lock import place_lock
-from qblock.ledger.place import Place
-from qblock.ledger.writer import opened, record
+from qblock.ledger.chain import record
+from qblock.ledger.store import Store
 from qblock.release import private_state
 from qblock.results.release import Rekeyed
 from qblock.warehouse.kept_sessions import kept_sessions
@@ -23,7 +22,7 @@ NEW = "the crosswalk has a new key"
 
 
 @kept_sessions()
-def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
+def rekey(place: Store, *, wait: float = 0) -> Rekeyed:
     """Give the crosswalk of a place a new key: all releases move in one transaction, people who are gone too.
 
     The ledger of each release records it. PostgreSQL: in the same transaction. DuckDB, whose ledger is another file:
@@ -36,13 +35,13 @@ def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
         raise InputError(
             "there is no crosswalk here, and so no key to change: the first release of a spec with `entity` makes it"
         )
-    with place_lock(place, "ledger rekey", wait) as lock:
-        migrate.upgrade_ledger(place)
+    with place.lock_all("ledger rekey", wait) as lock:
+        place.upgrade()
         private_state.check_crosswalk(place)
         prepare(place)
-        with own_book(place) as book:
+        with open_crosswalk(place) as book:
             known = len(book.key_numbers())
-        with current_effects().committing(NEW, partial(_has_new, place, known)), own_book(place) as book:
+        with current_effects().committing(NEW, partial(_has_new, place, known)), open_crosswalk(place) as book:
             number, releases = new_key(book)
             owed = [{"release": release, "key": number, "people": n} for release, n in releases.items()]
             if place.atomic:
@@ -57,16 +56,16 @@ def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
     return Rekeyed(status="rekeyed", keys=number, releases=dict(releases), notes=(BACKUPS,))
 
 
-def _has_new(place: Place, known: int) -> str | None:
+def _has_new(place: Store, known: int) -> str | None:
     """NEW where the crosswalk has more keys than were known."""
-    with own_book(place) as book:
+    with open_crosswalk(place) as book:
         return NEW if len(book.key_numbers()) > known else None
 
 
-def _has_crosswalk(place: Place) -> bool:
+def _has_crosswalk(place: Store) -> bool:
     if not (place.exists and place.crosswalk.exists):
         return False
     if not place.atomic:
         return True
-    with opened(place, read_only=True) as connection:
+    with place.opened(read_only=True) as connection:
         return migrate.known_revision(connection) is not None

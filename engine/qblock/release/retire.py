@@ -9,13 +9,10 @@ import sqlalchemy as sa
 
 from qblock.effects import current_effects
 from qblock.errors import Refused
+from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event, RecordedEvent, State
 from qblock.ledger.history import retired_by
-from qblock.ledger.lock import release_lock
-from qblock.ledger.migrate import upgrade_ledger
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
-from qblock.ledger.writer import OPEN_SECONDS, record, set_pointer
+from qblock.ledger.store import OPEN_SECONDS, Store
 from qblock.publish.targets import Target
 from qblock.release import private_state
 from qblock.release.job import Job
@@ -60,8 +57,8 @@ def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> 
     """
     planned = plan(spec, wait=wait, judge=False)
     job = Job(spec, planned.place, planned.target, reporter=reporter)
-    with release_lock(planned.place, spec.release, wait):
-        upgrade_ledger(planned.place)
+    with planned.place.lock(spec.release, wait):
+        planned.place.upgrade()
         settle_identity(job)
         comparison = private_state.compare(
             spec, planned.place, planned.target, joint=spec.checked_together, seconds=OPEN_SECONDS
@@ -69,7 +66,7 @@ def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> 
         notes = [f"{UNKNOWN}: {'; '.join(comparison.problems)}"] if comparison.problems else []
         for message in notes or clear_leftovers(job):
             job.reporter.report(message)
-        with ledger_reader(planned.place) as reader:
+        with planned.place.read() as reader:
             current, before = reader.pointer(spec.release), retired_by(reader, spec.release)
         if before is not None and (current is not None or (planned.place.atomic and planned.target.shows())):
             before = None  # what was published since is missing in the ledger
@@ -80,7 +77,7 @@ def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> 
         else:
             with current_effects().committing("the release was retired", partial(_retired, job)):
                 planned.target.close(_recorder(job, current))
-        with ledger_reader(planned.place) as reader:
+        with planned.place.read() as reader:
             head = reader.head(spec.release)
     version = before.version if before is not None else current
     return Ended(
@@ -102,7 +99,7 @@ KEPT = (
 
 def _retired(job: Job) -> str | None:
     """What is reported about a release that was to be retired, however that ended."""
-    with ledger_reader(job.place) as reader:
+    with job.place.read() as reader:
         if retired_by(reader, job.spec.release) is None:
             return None
     if any(mark.shown for mark in job.target.marks()):
@@ -110,9 +107,9 @@ def _retired(job: Job) -> str | None:
     return "the release was retired"
 
 
-def check_not_retired(place: Place, target: Target, release: str) -> None:
+def check_not_retired(place: Store, target: Target, release: str) -> None:
     """Raise Refused for a release that was retired; what a stopped run left of its view is taken away first."""
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         event = retired_by(reader, release)
     if event is not None:
         target.unpublish()

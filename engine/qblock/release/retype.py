@@ -11,16 +11,13 @@ from __future__ import annotations
 import secrets
 
 from qblock.errors import Busy, InputError, Refused
-from qblock.joint.crosswalk import Book, has_book, open_book, prepare, record_with
+from qblock.joint.crosswalk import Book, has_crosswalk, open_crosswalk, prepare, record_with
 from qblock.joint.retyping import NewTexts, new_texts, rewrite
 from qblock.joint.type_checks import changed, check_somebody, remedy
 from qblock.joint.types import Types, named, types_of
 from qblock.joint.versions import recorded
 from qblock.ledger.events import PUBLISHING, Event
-from qblock.ledger.lock import release_lock
-from qblock.ledger.migrate import upgrade_ledger
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.release import private_state
 from qblock.release.plan import Plan
@@ -53,14 +50,14 @@ def retype(spec: Spec, *, wait: float = 0) -> Retyped:
             "give the column its type again"
         )
     place = place_of(spec)
-    with release_lock(place, spec.release, wait) as lock:
-        upgrade_ledger(place)
+    with place.lock(spec.release, wait) as lock:
+        place.upgrade()
         private_state.check_crosswalk(place, spec.release)
         prepare(place)
         warehouse = warehouse_of(spec)
         try:
             with warehouse.snapshot() as session:
-                with open_book(place, session) as book:
+                with open_crosswalk(place, session) as book:
                     result = _move(book, spec, session)
                     lock.check()
                     if result.status == "retyped":
@@ -78,15 +75,15 @@ def type_note(planned: Plan) -> str | None:
     """What a plan adds where the types of the source's columns are not those of the newest version. Reads only."""
     spec, place = planned.spec, planned.place
     upgraded = all(step.found == step.needed for step in planned.steps if isinstance(step, UpgradeLedger))
-    if not spec.checked_together or not upgraded or not has_book(place):
+    if not spec.checked_together or not upgraded or not has_crosswalk(place):
         return None
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         shown = {e.version for e in reader.history(spec.release) if e.state in PUBLISHING}
     warehouse = warehouse_of(spec)
     try:
         with warehouse.snapshot() as session:
             columns = _columns(spec, session, TableName.parse(spec.source.table))
-            with open_book(place, session, read_only=True) as book:
+            with open_crosswalk(place, session, read_only=True) as book:
                 own = [v for v in recorded(book, spec.release) if v.key.version in shown]
     except Busy:
         return "whether column types have changed could not be read: another run has the crosswalk open"
@@ -125,7 +122,7 @@ def _changes(spec: Spec, known: Types, now: Types, texts: NewTexts) -> tuple[Typ
     )
 
 
-def _record(place: Place, book: Book, spec: Spec, result: Retyped) -> None:
+def _record(place: Store, book: Book, spec: Spec, result: Retyped) -> None:
     said = "; ".join(f"column {column.column} from {column.before} to {column.now}" for column in result.columns)
     event = Event(
         release=spec.release,

@@ -30,10 +30,8 @@ from qblock.errors import Busy, InputError, Refused
 from qblock.files import read_input
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.history import UNFINISHED, last_events
-from qblock.ledger.lock import release_lock
-from qblock.ledger.place import Place
 from qblock.ledger.reader import LedgerReader
-from qblock.ledger.writer import opened
+from qblock.ledger.store import Store
 from qblock.publish.targets import Identity
 from qblock.resources import sql_text
 from qblock.spec import Spec
@@ -110,7 +108,7 @@ def _role(role: str) -> str:
 
 
 def judge(
-    spec: Spec, place: Place, identity: Identity, *, running: bool = False, earlier: str | None = None
+    spec: Spec, place: Store, identity: Identity, *, running: bool = False, earlier: str | None = None
 ) -> list[str]:
     """Notes on what else the readers of this release may hold.
 
@@ -121,7 +119,7 @@ def judge(
     """
     if not place.exists:
         return check_audience(spec, [])
-    with opened(place, read_only=True) as connection:
+    with place.opened(read_only=True) as connection:
         judged = _Judged(spec, place, identity, connection, earlier)
         known = judged.reader.releases()
         notes = check_audience(spec, known, judged.reader)
@@ -138,10 +136,10 @@ def judge(
     return list(dict.fromkeys([*notes, *judged.notes]))
 
 
-def _running(place: Place, release: str) -> bool:
+def _running(place: Store, release: str) -> bool:
     """Whether another run of a release is in progress: what one that was killed has staged is never published."""
     try:
-        with release_lock(place, release):
+        with place.lock(release):
             return False
     except Busy:
         return True
@@ -157,7 +155,7 @@ class _Judged:
     """The release of a spec and the others of its ledger."""
 
     def __init__(
-        self, spec: Spec, place: Place, identity: Identity, connection: sa.Connection, earlier: str | None
+        self, spec: Spec, place: Store, identity: Identity, connection: sa.Connection, earlier: str | None
     ) -> None:
         self.spec, self.place, self.identity = spec, place, identity
         self.connection = connection

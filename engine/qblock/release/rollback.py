@@ -13,11 +13,12 @@ import sqlalchemy as sa
 from qblock.effects import current_effects
 from qblock.errors import Refused
 from qblock.joint.later import WITHOUT_ENTITY, joint_check
+from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, RecordedEvent, State
 from qblock.ledger.history import UNFINISHED, published_versions
 from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
-from qblock.ledger.reader import LedgerReader, ledger_reader
-from qblock.ledger.writer import ledger_transaction, one_reader, record, set_pointer
+from qblock.ledger.reader import LedgerReader
+from qblock.ledger.stores import place_of
 from qblock.models import Tightest
 from qblock.publish.digest import content_digest
 from qblock.publish.kept_counts import Rematched, rematch
@@ -62,14 +63,15 @@ def rollback(
     was never published, is no longer kept, was altered, or does not satisfy what the spec asks now: the refusal is in
     the ledger, and what was published stays published. Raises InputError, Busy and QblockError as a release does.
     """
-    planned = plan_rollback(spec, version, wait=wait, judge=False)
-    upgrade = next(step for step in planned.steps if isinstance(step, steps.UpgradeLedger))
-    if upgrade.found is None:
-        private_state.check(spec, planned.place, planned.target, joint=spec.checked_together)
-        raise Refused(f"release {spec.release} has no ledger: it was never published")
-    run = _Rollback(planned, version, reporter)
-    run_steps(run, planned.steps, PERFORM, _Rollback.record_failure)
-    return run.result()
+    with place_of(spec) as place:
+        planned = plan_rollback(spec, version, wait=wait, judge=False, place=place)
+        upgrade = next(step for step in planned.steps if isinstance(step, steps.UpgradeLedger))
+        if upgrade.found is None:
+            private_state.check(spec, place, planned.target, joint=spec.checked_together)
+            raise Refused(f"release {spec.release} has no ledger: it was never published")
+        run = _Rollback(planned, version, reporter)
+        run_steps(run, planned.steps, PERFORM, _Rollback.record_failure)
+        return run.result()
 
 
 class _Rollback(Job):
@@ -108,10 +110,9 @@ class _Rollback(Job):
         with current_effects().committing(said, ask, status="rolled_back", version=number):
             self.notes += self.checked.publish(self._record)
 
-    @one_reader()
     def _read_ledger(self) -> None:
         release, version = self.spec.release, self.version
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             problems = reader.verify_chain(release) + reader.verify_pointer(release)
             if problems:
                 raise self._refused("; ".join(problems))
@@ -219,7 +220,7 @@ class _Rollback(Job):
         """Record why nothing was published, as far as that can be; a version that was published once stays one."""
         release = self.spec.release
         with suppress(Exception):
-            with ledger_reader(self.place) as reader:
+            with self.place.read() as reader:
                 last = reader.last_event(release)
             own = last.state if last and (last.run, last.version) == (self.id, self.version) else None
             if own == "rolled_back" or (own == "checked" and self.target.is_live(self.version)):
@@ -233,11 +234,11 @@ class _Rollback(Job):
                 detail={"rollback_to": self.version},
                 reason=reason_of(error, stopped=not isinstance(error, Exception)),
             )
-            with ledger_transaction(self.place, SECONDS) as connection:
+            with self.place.write(SECONDS) as connection:
                 record(connection, event)
 
     def _refused(self, why: str) -> Refused:
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             published = published_versions(reader.history(self.spec.release))
         available = [v for v in published if v != self.version and self.target.holds(v)]
         instead = (
@@ -250,7 +251,7 @@ class _Rollback(Job):
     def result(self) -> ReleaseResult:
         """The result of the run."""
         event = self.event
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             head = reader.head(self.spec.release)
         pairs = [(q, t) for q, t in zip(self.spec.privacy, self.tightest, strict=True) if t is not None]
         notes = list(self.notes)

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from qblock.joint.later import joint_check, later_versions
+from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, HowChosen, RecordedEvent, State, canonical
 from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept, write_spec
-from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stamps import Begun, begin
-from qblock.ledger.writer import ledger_transaction, record, set_pointer
 from qblock.models import Tightest
 from qblock.publish.recheck import Counted
 from qblock.publish.targets import Checked, Record, new_stamp
@@ -93,7 +93,7 @@ class Run(Job):
     def read_ledger(self) -> None:
         """The version that readers see, all that were ever published, and the number of the next one."""
         release = self.spec.release
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             current = reader.current(release)
             events = reader.history(release)
             self.version = reader.next_version(release)
@@ -127,7 +127,7 @@ class Run(Job):
     def _baseline_now(self, event: RecordedEvent) -> str | None:
         """What is stated by the quantities kept with the version of an event; None where they are lost or altered."""
         assert event.version is not None
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             text = reader.reference(self.spec.release, event.version)
         return None if text is None or kept_digest(text) != event.reference_digest else Kept.of_text(text).stated
 
@@ -259,7 +259,7 @@ class Run(Job):
         event = Event(
             release=self.spec.release, state="waiting", run=self.id, detail=detail, reason=self.waits_in_words()
         )
-        with ledger_transaction(self.place) as connection:
+        with self.place.write() as connection:
             record(connection, event)
 
     def result(self) -> ReleaseResult:
@@ -310,7 +310,7 @@ class Run(Job):
         return {**figures, "attributes": shares(recoding.tree.ladders, recoding.read, boxes)}
 
     def _head(self) -> str | None:
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             return reader.head(self.spec.release)
 
     def _tightest_json(self) -> list[dict[str, Any]]:
@@ -342,7 +342,7 @@ class Run(Job):
 
 def retirable(run: Run, keep: int) -> list[int]:
     """Published versions beyond the newest `keep`, by when they were last published; never the current one."""
-    with ledger_reader(run.place) as reader:
+    with run.place.read() as reader:
         return old_versions(reader, run.spec.release, keep)
 
 

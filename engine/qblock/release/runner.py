@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from qblock.joint.crosswalk import names_of_a_run
 from qblock.joint.waiting import StartOver
-from qblock.ledger.lock import release_lock
-from qblock.ledger.migrate import upgrade_ledger
-from qblock.ledger.writer import one_reader
 from qblock.release import move, private_state, steps
 from qblock.release.identity import check_identity
 from qblock.release.job import Job
@@ -18,8 +14,6 @@ from qblock.release.job import Job
 AnyJob = TypeVar("AnyJob", bound=Job)
 Perform = Mapping[type[steps.Step], Callable[[AnyJob, Any], None]]
 """What is done for a step."""
-MOMENTARY = (steps.CheckPrivateState, steps.ClearLeftovers, steps.CheckReaders, steps.Retire)
-"""Steps that ask the ledger or the target many times and take no time."""
 
 
 def run_steps(
@@ -33,14 +27,13 @@ def run_steps(
     One that raises StartOver has the run begin again with the snapshot. record_failure: told of whatever else is
     raised, once the ledger can be written and while nothing is published.
     """
-    with job.lock_held, names_of_a_run():
+    with job.place.running(), job.lock_held, names_of_a_run():
         try:
             left = list(todo)
             while left and not job.unchanged:
                 job.reporter.begin(left[0])
                 try:
-                    with one_reader() if isinstance(left[0], MOMENTARY) else nullcontext():
-                        perform[type(left[0])](job, left[0])
+                    perform[type(left[0])](job, left[0])
                 except StartOver as again:
                     job.reporter.report(str(again))
                     job.transaction.close()
@@ -61,11 +54,11 @@ def run_steps(
 
 
 def take_lock(job: Job, step: steps.Lock) -> None:
-    job.lock = job.lock_held.enter_context(release_lock(job.place, step.release, step.wait))
+    job.lock = job.lock_held.enter_context(job.place.lock(step.release, step.wait))
 
 
 def upgrade(job: Job, _: steps.UpgradeLedger) -> None:
-    upgrade_ledger(job.place)
+    job.place.upgrade()
     job.ledger_ready = True
 
 

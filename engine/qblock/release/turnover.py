@@ -4,7 +4,7 @@ source."""
 from __future__ import annotations
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import Book, open_book, own_book, record_with
+from qblock.joint.crosswalk import Book, open_crosswalk, record_with
 from qblock.joint.turnover import Turnover, keep, turnover
 from qblock.joint.waiting import StartOver
 from qblock.ledger.events import Event
@@ -25,7 +25,7 @@ def check_turnover(run: Run, source: SourceTable) -> None:
     """Raise TurnoverRefused where too many went or came and the spec does not confirm it, StartOver where it does."""
     if run.joint.admission is None:
         return
-    with open_book(run.place, source.session) as book:
+    with open_crosswalk(run.place, source.session) as book:
         change = turnover(book, source, run.joint.admission, run.published_digests)
     if change.too_many:
         digest = source_digest(source)
@@ -37,7 +37,7 @@ def check_turnover(run: Run, source: SourceTable) -> None:
             f"{_counts(change)}; confirmed by versions.confirm", lambda own: _confirm(run, own, change, digest)
         )
     if change.waiting is not None and not run.joint.dry:
-        with own_book(run.place) as own:
+        with open_crosswalk(run.place) as own:
             keep(own, run.spec.release, change)
 
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import open_book, own_book
+from qblock.joint.crosswalk import open_crosswalk
 from qblock.joint.lag import memory
 from qblock.joint.lag.turn import LaggingVersions
 from qblock.ledger.events import canonical
 from qblock.ledger.kept import Kept
-from qblock.ledger.reader import ledger_reader
 from qblock.publish.digest import relation_digest
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
@@ -34,7 +33,7 @@ def fingerprint(run: Run, session: Session) -> str | None:
     spec, current = run.spec, run.current
     if not isinstance(run.joint, LaggingVersions) or run.joint.kept is None or current is None:
         return None
-    with open_book(run.place, session) as book:
+    with open_crosswalk(run.place, session) as book:
         exclusions, steady = book.tables.apart, book.tables.steady
         query = sa.select(exclusions.c.entity, exclusions.c.state).where(exclusions.c.release == spec.release)
         excluded = sorted(tuple(row.values()) for row in book.own.fetch(query).to_pylist())
@@ -76,7 +75,7 @@ def remember(run: Run) -> None:
     if run.fingerprint is None or not isinstance(joint, LaggingVersions) or not joint.quiet or joint.dry:
         return
     remembered = {"fingerprint": run.fingerprint, "result": run.result().to_json(), **joint.as_remembered()}
-    with own_book(run.place) as book:
+    with open_crosswalk(run.place) as book:
         memory.keep_result(book, run.spec.release, remembered)
 
 
@@ -85,11 +84,11 @@ def is_unchanged(run: Run) -> bool:
     joint, event = run.joint, run.current
     if run.fingerprint is None or run.force or event is None or not isinstance(joint, LaggingVersions) or joint.dry:
         return False
-    with own_book(run.place) as book:
+    with open_crosswalk(run.place) as book:
         remembered = memory.result_of(book, run.spec.release)
     if remembered is None or remembered["fingerprint"] != run.fingerprint or run.pointer_problems:
         return False
-    with ledger_reader(run.place) as reader:
+    with run.place.read() as reader:
         text = reader.reference(run.spec.release, event.version or 0)
     same_target = event.target == run.identity.target or (event.target is None and event.view == run.target.view)
     if text is None or not same_target or not run.target.intact(event.version or 0, Kept.of_text(text).columns):

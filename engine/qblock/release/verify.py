@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.events import Guarantee, PublishedVersion, Stage
-from qblock.ledger.kept import Kept, kept_digest, read_kept
-from qblock.ledger.place import Place
+from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
-from qblock.ledger.writer import one_reader, opened
 from qblock.models import Tightest
 from qblock.publish import kept_counts
 from qblock.publish.digest import content_digest
@@ -41,16 +37,16 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
     """
     place = place_of(spec)
     target = target_of(spec, place)
-    with one_reader(), _ledger(place) as connection:
-        reader = LedgerReader(connection, keep=True)
-        problems = reader.verify_chain(spec.release, expected_head) + reader.verify_pointer(spec.release)
-        problems += _private_state(spec, place, target)
-        if not problems and reader.head(spec.release) is None:
-            raise Refused(f"release {spec.release} has no ledger: it was never published")
-        current = _current(reader, spec.release, problems)
-        head = reader.head(spec.release) if not problems else None
-        retired = retired_by(reader, spec.release) if current is None and not problems else None
-        text = read_kept(connection, spec.release, current.version) if connection and current else None
+    with place:
+        private = _private_state(spec, place, target)
+        with place.read() as reader:
+            problems = reader.verify_chain(spec.release, expected_head) + reader.verify_pointer(spec.release) + private
+            if not problems and reader.head(spec.release) is None:
+                raise Refused(f"release {spec.release} has no ledger: it was never published")
+            current = _current(reader, spec.release, problems)
+            head = reader.head(spec.release) if not problems else None
+            retired = retired_by(reader, spec.release) if current is None and not problems else None
+            text = reader.reference(spec.release, current.version) if current else None
     checks = _Checks(spec, target, problems)
     if current is None:
         if retired is not None and not problems and _still_shown(target):
@@ -77,7 +73,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
     )
 
 
-def _private_state(spec: Spec, place: Place, target: Target) -> list[str]:
+def _private_state(spec: Spec, place: Store, target: Target) -> list[str]:
     """What is published or kept but unknown to the ledger, reported once where the pointer row shows it too."""
     try:
         return private_state.compare(spec, place, target, joint=spec.checked_together).problems
@@ -85,15 +81,6 @@ def _private_state(spec: Spec, place: Place, target: Target) -> list[str]:
         raise
     except QblockError as error:
         return [str(error)]
-
-
-@contextmanager
-def _ledger(place: Place) -> Iterator[sa.Connection | None]:
-    if not place.exists:
-        yield None
-        return
-    with opened(place, read_only=True) as connection:
-        yield connection
 
 
 def _still_shown(target: Target) -> bool:

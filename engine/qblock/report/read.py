@@ -17,7 +17,6 @@ from qblock.hierarchy.core import TOP
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.history import published_versions
 from qblock.ledger.kept import Kept, kept_digest
-from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.publish.digest import content_digest
 from qblock.publish.helpers import PEOPLE_ROLE, names
@@ -268,7 +267,7 @@ def kept_version(spec: Spec, version: int) -> KeptVersion:
     kept with it was altered."""
     place = place_of(spec)
     target = target_of(spec, place)
-    with ledger_reader(place) as reader:
+    with place.read() as reader:
         events = reader.history(spec.release)
         known = sorted(number for number in published_versions(events) if target.holds(number))
         current, text = reader.pointer(spec.release), reader.reference(spec.release, version)

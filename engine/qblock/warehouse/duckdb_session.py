@@ -3,14 +3,14 @@ says."""
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import sqlalchemy as sa
 
-from qblock.warehouse import duckdb_attached
 from qblock.warehouse.dialects import SharedDialect
 from qblock.warehouse.duckdb_dialect import Connection, DuckdbDialect
 from qblock.warehouse.duckdb_files import check_database
@@ -59,17 +59,16 @@ def ask_catalog(file: Path, *queries: str) -> list[list[Any]]:
     """The rows of queries of system.main, of which a file is all that they see besides what is internal. Raises as
     `connect`."""
     check_database(file, NEEDED)
-    return duckdb_attached.ask(file, _in_memory, queries)
+    path = str(file).replace("'", "''")
+    # Not connected to the file, so that none of its names is found in place of one of DuckDB's.
+    with _settled(duckdb.connect(":memory:")) as connection:
+        connection.execute(f"ATTACH '{path}' AS qblock_file (READ_ONLY)")
+        return [connection.execute(query).fetchall() for query in queries]
 
 
-def attached_engine(file: Path, *, read_only: bool) -> sa.Engine:
-    """An engine each of whose connections attaches a file to an instance that stays (`duckdb_attached`). Names in the
-    file are found as in a connection to it."""
-
-    def connect(_: Any) -> Any:
-        return Connection(duckdb_attached.connect(file, _in_memory, read_only=read_only))
-
-    return _dialect().engine(sa.make_url("duckdb://"), connect)
+def engine_from(connection: Callable[[], duckdb.DuckDBPyConnection]) -> sa.Engine:
+    """An engine whose connections are made by a function, and closed when they are let go."""
+    return _dialect().engine(sa.make_url("duckdb://"), lambda _: Connection(connection()))
 
 
 def memory_engine() -> sa.Engine:
@@ -81,19 +80,14 @@ def memory_engine() -> sa.Engine:
     return _dialect().engine(sa.make_url("duckdb://"), open_memory, sa.StaticPool)
 
 
-def file_engine(file: Path) -> sa.Engine:
-    """An engine whose connections read a file."""
-    return _dialect().engine(sa.make_url("duckdb://"), lambda _: Connection(connect(file, read_only=True)))
+def file_engine(file: Path, *, read_only: bool = True) -> sa.Engine:
+    """An engine whose connections are to a file."""
+    return engine_from(partial(connect, file, read_only=read_only))
 
 
 @cache
 def _dialect() -> SharedDialect:
     return SharedDialect(DuckdbDialect())
-
-
-def _in_memory(spilled: str) -> duckdb.DuckDBPyConnection:
-    connection: duckdb.DuckDBPyConnection = _settled(duckdb.connect(":memory:", config={"temp_directory": spilled}))
-    return connection
 
 
 def _settled(connection: Any) -> Any:

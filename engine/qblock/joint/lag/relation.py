@@ -11,7 +11,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.joint.admission import Admission
-from qblock.joint.crosswalk import fresh_name, open_book
+from qblock.joint.crosswalk import fresh_name, open_crosswalk
 from qblock.joint.lag.memory import Layout, Row
 from qblock.joint.texts import part_of
 from qblock.joint.units import owner, row_of, rows_of, size
@@ -35,7 +35,7 @@ class Shown(Admission):
     def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
         """The state as a query with the columns that a release reads, and digests."""
         rows = self.rows or {}
-        with open_book(self.place, session) as book:
+        with open_crosswalk(self.place, session) as book:
             t, own = book.tables.shown, book.own
             query = sa.select(t.c.entity, t.c.place, t.c.value).where(t.c.release == self.spec.release)
             without = sorted({*self.gone, *rows})

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Refused
 from qblock.joint.admission import Admission
-from qblock.joint.crosswalk import Book, open_book, own_book
+from qblock.joint.crosswalk import Book, open_crosswalk
 from qblock.joint.excluded import FAILED, QUEUED, entities_apart
 from qblock.joint.gate import Verdict, check_models, members, members_of
 from qblock.joint.lag import first, memory
@@ -80,7 +80,7 @@ class LaggingVersions(JointVersions):
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         spec = super().begin(current, shown)
         self.turn = None
-        with own_book(self.place) as book:
+        with open_crosswalk(self.place) as book:
             self.kept = memory.load(book, self.spec.release)
             if self.kept is not None and self.kept.first not in shown:
                 memory.forget(book, self.spec.release)
@@ -107,7 +107,7 @@ class LaggingVersions(JointVersions):
         shown = self.admission is not None and self.admission.shown
         if self.kept is not None or shown or self.dry or not first.depends_on_values(self.spec):
             return ""
-        with own_book(self.place) as book:
+        with open_crosswalk(self.place) as book:
             first.remember(book, self.spec)
         return first.REMEMBERED
 
@@ -121,7 +121,7 @@ class LaggingVersions(JointVersions):
         self.moved, self.uncovered = self.admission.moves(source.session), source.quarantined
         if self.spec.bundles:
             self._check_units(kept, source)
-        with open_book(self.place, source.session) as book:
+        with open_crosswalk(self.place, source.session) as book:
             other_releases = any(v.key.release != release for v in members(self.spec, recorded(book)))
             self.turn = decide(
                 book,
@@ -135,7 +135,7 @@ class LaggingVersions(JointVersions):
                 newest=max(self.admission.shown or [0]),
             )
         if not self.dry:
-            with own_book(self.place) as book:
+            with open_crosswalk(self.place) as book:
                 keep(book, release, self.turn)
         self.kept = self.turn.kept
         self._say(self.turn)
@@ -149,7 +149,7 @@ class LaggingVersions(JointVersions):
         table, session = TableName.parse(self.spec.source.table), source.session
         state = Shown(self.spec, self.place, layout=kept.layout)
         shown = state(session, session.relation(table), source.columns)
-        with open_book(self.place, session) as book:
+        with open_crosswalk(self.place, session) as book:
             moved = units_moved(book, source, shown, kept.node)
         if moved:
             raise Refused(OTHER_BLOCKS.format(moved, unprotected=UNPROTECTED))
@@ -159,7 +159,7 @@ class LaggingVersions(JointVersions):
         needs = frozenset().union(*(model.needs for q in self.spec.privacy for model in q.models))
         if self.turn is None or self.kept is None or not needs & {"distribution", "domain"}:
             return source
-        with open_book(self.place, source.session) as book:
+        with open_crosswalk(self.place, source.session) as book:
             version = next(v for v in recorded(book, self.spec.release) if v.key.version == self.kept.first)
         known = version.references
         self.notes.append(AS_FIRST.format(self.kept.first))
@@ -250,7 +250,7 @@ class LaggingVersions(JointVersions):
         if self.kept is not None and self.kept.awaits is not None and not self.dry:
             # What closed makes no other rows (two people with each other's values): there is nothing to show.
             self.kept = replace(self.kept, awaits=None)
-            with own_book(self.place) as book:
+            with open_crosswalk(self.place) as book:
                 memory.save(book, self.spec.release, self.kept)
 
     def _recorded(self, book: Book, source: SourceTable, candidate: Candidate) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.ledger.place import FOLDER, Place
-from qblock.ledger.stores.sqlite import LEDGER_FILE, SqlitePlace
+from qblock.ledger.store import FOLDER, Store
+from qblock.ledger.stores.files import LEDGER_FILE, FileStore
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.engines import database_file, engine_of
 
@@ -51,17 +50,17 @@ class HasPlace(Protocol):
     def private(self) -> Private | None: ...
 
 
-def _beside_the_spec(folder: Path, url: sa.URL) -> Place:
-    return SqlitePlace.of_file(folder / LEDGER_FILE)
+def _beside_the_spec(folder: Path, url: sa.URL) -> Store:
+    return FileStore(folder / LEDGER_FILE)
 
 
-def _in_the_database(folder: Path, url: sa.URL) -> Place:
-    from qblock.ledger.stores.postgresql import PostgresqlPlace
+def _in_the_database(folder: Path, url: sa.URL) -> Store:
+    from qblock.ledger.stores.postgresql import PostgresqlStore
 
-    return PostgresqlPlace(folder, url.set(drivername="postgresql+psycopg"))
+    return PostgresqlStore(folder, url.set(drivername="postgresql+psycopg"))
 
 
-STORES: dict[str, Callable[[Path, sa.URL], Place]] = {"duckdb": _beside_the_spec, "postgresql": _in_the_database}
+STORES: dict[str, Callable[[Path, sa.URL], Store]] = {"duckdb": _beside_the_spec, "postgresql": _in_the_database}
 """Where the private state of a source is, by engine: from the private folder and the source's URL."""
 
 
@@ -70,7 +69,7 @@ def has_place(spec: HasPlace) -> bool:
     return spec.private is not None or engine_of(parse_url(spec.source.url.url)).stores
 
 
-def place_of(spec: HasPlace) -> Place:
+def place_of(spec: HasPlace) -> Store:
     """The ledger's place for a spec. Raises InputError for a URL that cannot be used, and where `private` is missing
     or of no use."""
     url = parse_url(spec.source.url.url)
@@ -84,20 +83,18 @@ def place_of(spec: HasPlace) -> Place:
     return STORES[engine.name](spec.directory.resolve() / FOLDER, url)
 
 
-def _elsewhere(url: str, directory: Path) -> Place:
+def _elsewhere(url: str, directory: Path) -> Store:
     """The place of private state in another database than the source's."""
     file = _ledger_file(url, directory, "private.url: ")
     if file is not None:
-        return SqlitePlace.of_file(file)
+        return FileStore(file)
     parsed = parse_url(url)
     engine = engine_of(parsed)
     if not engine.stores or engine.is_file:
         raise InputError(f"private.url: {engine.title} cannot hold the ledger of a release; {REMEDY}")
-    from qblock.ledger.stores.postgresql import PostgresqlPlace
+    from qblock.ledger.stores.postgresql import PostgresqlStore
 
-    place = STORES[engine.name](directory.resolve() / FOLDER, parsed)
-    assert isinstance(place, PostgresqlPlace)
-    return replace(place, atomic=False)
+    return PostgresqlStore(directory.resolve() / FOLDER, parsed.set(drivername="postgresql+psycopg"), atomic=False)
 
 
 def _ledger_file(url: str, directory: Path, where: str = "") -> Path | None:
@@ -110,14 +107,14 @@ def _ledger_file(url: str, directory: Path, where: str = "") -> Path | None:
     return file
 
 
-def place_of_url(url: str, directory: Path) -> Place:
+def place_of_url(url: str, directory: Path) -> Store:
     """The place of a ledger given by URL: a database, or the file that is the ledger itself.
 
     Raises InputError for another file: a source is never written to.
     """
     file = _ledger_file(url, directory)
     if file is not None:
-        return SqlitePlace.of_file(file)
+        return FileStore(file)
     parsed = parse_url(url)
     engine = engine_of(parsed)
     if not engine.stores:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.ledger.place import SCHEMA, HeldLock
-from qblock.ledger.stores.postgresql_lock import advisory_lock, advisory_lock_of_all
+from qblock.ledger.store import SCHEMA, CrosswalkDatabase, HeldLock, Store
+from qblock.ledger.stores.postgresql_locks import advisory_lock, advisory_lock_of_all
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.kept_sessions import are_kept, leave, run_scoped
 from qblock.warehouse.lock_waits import limited
@@ -31,40 +30,23 @@ WITHOUT_NESTED_LOOPS = (
 """Answers what the setting was before."""
 
 
-@dataclass(frozen=True)
-class PostgresqlPlace:
-    """The Place protocol for PostgreSQL."""
+class PostgresqlStore(Store, CrosswalkDatabase):
+    """The store of a PostgreSQL database: its sessions are those of the run (`kept_sessions`)."""
 
-    folder: Path
-    url: sa.URL = field(repr=False)
-    engine: str = "postgresql"
-    atomic: bool = True
+    engine = "postgresql"
+    file = None
+    named = f"schema {SCHEMA}"
+    another_target = "with another view"
+    crosswalk_named = f"its tables in schema {SCHEMA} are"
 
-    @property
-    def file(self) -> None:
-        return None
-
-    @property
-    def exists(self) -> bool:
-        return True
+    def __init__(self, folder: Path, url: sa.URL, *, atomic: bool = True) -> None:
+        self.folder, self.url, self.atomic = folder, url, atomic
 
     @property
-    def named(self) -> str:
-        return f"schema {SCHEMA}"
-
-    @property
-    def another_target(self) -> str:
-        return "with another view"
-
-    @property
-    def crosswalk(self) -> PostgresqlPlace:
+    def crosswalk(self) -> PostgresqlStore:
         return self
 
-    @property
-    def crosswalk_named(self) -> str:
-        return f"its tables in schema {SCHEMA} are"
-
-    def beside(self, name: str) -> PostgresqlPlace:
+    def beside(self, name: str) -> PostgresqlStore:
         return self
 
     def within(self, file: Path) -> str:
@@ -81,14 +63,10 @@ class PostgresqlPlace:
         return _engine(self.url, False, PATH)
 
     def connect(self, *, read_only: bool, seconds: float) -> sa.Connection:
-        with self.translated():
-            return _engine(self.url, read_only, LEDGER_PATH).connect()
+        return _engine(self.url, read_only, LEDGER_PATH).connect()
 
     def make(self) -> None:
         pass  # the first upgrade makes the schema
-
-    def settle(self, connection: sa.Connection) -> None:
-        pass  # the server does
 
     def give_up(self, connection: sa.Connection) -> None:
         leave(connection)  # closing it rolls back
@@ -117,10 +95,10 @@ class PostgresqlPlace:
         yield
         session.run(f"SET LOCAL enable_nestloop = {setting}")
 
-    def lock(self, release: str, deadline: float) -> AbstractContextManager[HeldLock]:
+    def lock_until(self, release: str, deadline: float) -> AbstractContextManager[HeldLock]:
         return advisory_lock(self, release, deadline)
 
-    def lock_all(self, what: str, deadline: float) -> AbstractContextManager[HeldLock]:
+    def lock_all_until(self, what: str, deadline: float) -> AbstractContextManager[HeldLock]:
         return advisory_lock_of_all(self, what, deadline)
 
 

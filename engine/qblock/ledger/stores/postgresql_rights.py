@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qblock.ledger.place import SCHEMA
+from qblock.ledger.store import SCHEMA
 from qblock.warehouse.postgresql_rights import Catalog
 from qblock.warehouse.protocol import TableName
 from qblock.warehouse.rights import When

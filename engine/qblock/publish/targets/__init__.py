@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from qblock.errors import InputError
-from qblock.ledger.place import Place
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.publish.targets.duckdb_move import finish_move
@@ -40,13 +40,13 @@ class TargetKind:
     another name or view in the ledger's transaction (postgresql_move); finish_move: after it (duckdb_move, spark_move);
     write_dimensions: where dimension tables are not written to the ledger's database (spark_versions)."""
 
-    build: Callable[[Spec, Place], Target]
+    build: Callable[[Spec, Store], Target]
     move: Callable[..., list[str]] | None = None
     finish_move: Callable[..., None] | None = None
     write_dimensions: Callable[[Spec, Mapping[str, pa.Table]], list[str]] | None = None
 
 
-def _file(spec: Spec, place: Place) -> Target:
+def _file(spec: Spec, place: Store) -> Target:
     where = spec.at("publish", "url")
     if spec.publish.url is None:
         raise InputError(
@@ -60,7 +60,7 @@ def _file(spec: Spec, place: Place) -> Target:
     return DuckdbTarget(spec, place, source, database_file(url, spec.directory))
 
 
-def _view(spec: Spec, place: Place) -> Target:
+def _view(spec: Spec, place: Store) -> Target:
     if spec.publish.url is not None:
         url: Any = parse_url(spec.publish.url.url)
         if engine_of(url).is_file or any(
@@ -75,7 +75,7 @@ def _view(spec: Spec, place: Place) -> Target:
     return PostgresqlTarget(spec, place)
 
 
-def _tables(spec: Spec, place: Place) -> Target:
+def _tables(spec: Spec, place: Store) -> Target:
     from qblock.publish.targets.spark import SparkTarget
 
     return SparkTarget(spec, place)
@@ -111,7 +111,7 @@ def kind_of(spec: Spec) -> TargetKind:
     return TARGETS[engine_of_source(spec).name]
 
 
-def target_of(spec: Spec, place: Place | None = None) -> Target:
+def target_of(spec: Spec, place: Store | None = None) -> Target:
     """The target of a spec. Raises InputError where source and target do not match."""
     place = place or place_of(spec)
     engine = engine_of_source(spec)

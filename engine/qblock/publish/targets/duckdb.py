@@ -17,9 +17,7 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.files import disk_full, no_room
 from qblock.ledger.kept import PublishedColumn
-from qblock.ledger.place import FOLDER, Place, make_private
-from qblock.ledger.reader import ledger_reader
-from qblock.ledger.writer import ledger_transaction
+from qblock.ledger.store import FOLDER, Store, make_private
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets import duckdb_helpers
@@ -52,7 +50,7 @@ class DuckdbTarget:
     renames it, so that a reader has the file before or the file after.
     """
 
-    def __init__(self, spec: Spec, place: Place, source: Path, file: Path) -> None:
+    def __init__(self, spec: Spec, place: Store, source: Path, file: Path) -> None:
         self.spec = spec
         self.place = place
         self.source = source
@@ -159,7 +157,7 @@ class DuckdbTarget:
         self.add_view(path, name, copy.columns, mark_text(self.spec.release, version, stamp))
         path.chmod(0o600)
         sync(path)
-        with ledger_transaction(self.place) as ledger:
+        with self.place.write() as ledger:
             record(ledger, "staged")
 
     def add_view(self, path: Path, table: str, columns: Sequence[PublishedColumn], mark: str) -> None:
@@ -228,7 +226,7 @@ class DuckdbTarget:
     def _seen(self) -> set[int]:
         """The versions that the release file and the pointer row name."""
         versions = {mark.version for mark in shown_marks(self.file, self.spec.release)}
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             pointer = reader.pointer(self.spec.release)
         return versions if pointer is None else versions | {pointer}
 
@@ -259,7 +257,7 @@ class DuckdbTarget:
 
     def close(self, record: Record) -> None:
         # The ledger first: a run that finds the file gone, and no event about it, would publish it again.
-        with ledger_transaction(self.place) as ledger:
+        with self.place.write() as ledger:
             record(ledger, "retired_view")
         self.unpublish()
 
@@ -295,7 +293,7 @@ class DuckdbChecked:
 
     def publish(self, record: Record) -> list[str]:
         place, target = self._target.place, self._target.file
-        with ledger_transaction(place) as ledger:
+        with place.write() as ledger:
             record(ledger, "checked")
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask()
         # DuckDB would replay what an earlier writer left beside the old file into the new one.
@@ -303,7 +301,7 @@ class DuckdbChecked:
         self._file.chmod(mode)
         self._file.replace(target)
         sync(target.parent)
-        with ledger_transaction(place) as ledger:
+        with place.write() as ledger:
             record(ledger, "published")
         return []
 
@@ -375,7 +373,7 @@ def quote_plain(name: str) -> str:
     return name if name.isidentifier() and name.islower() and name.isascii() else quote(name)
 
 
-def _files(spec: Spec, place: Place, source: Path, file: Path) -> Iterator[FileNeed]:
+def _files(spec: Spec, place: Store, source: Path, file: Path) -> Iterator[FileNeed]:
     """What job and readers need of the file system: files have no rights of their own, and no roles."""
     sources = [source]
     if spec.source.file is not None:

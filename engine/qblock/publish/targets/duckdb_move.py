@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from qblock.ledger.kept import PublishedColumn
-from qblock.ledger.place import make_private
+from qblock.ledger.store import make_private
 from qblock.publish.helpers import names
 from qblock.publish.targets import duckdb_helpers
 from qblock.publish.targets.duckdb import DuckdbTarget, copy_file, remove, remove_logs, sync

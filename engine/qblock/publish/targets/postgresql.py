@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, InputError, QblockError, Refused
+from qblock.ledger.chain import lock_pointer
 from qblock.ledger.kept import PublishedColumn
-from qblock.ledger.place import SCHEMA, Place
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.store import SCHEMA, Store
 from qblock.ledger.stores.postgresql import WRITTEN
-from qblock.ledger.writer import lock_pointer, shared
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets import postgresql_rights
@@ -52,7 +52,7 @@ class PostgresqlTarget:
     `qblock.v<N>_<release>` is a version, which no reader's query touches; what is shown is a copy of one (ShownTables).
     """
 
-    def __init__(self, spec: Spec, place: Place) -> None:
+    def __init__(self, spec: Spec, place: Store) -> None:
         self.spec = spec
         self.place = place
         self.views = Views(spec)
@@ -364,14 +364,16 @@ class PostgresqlTarget:
 
     @contextmanager
     def _session(self) -> Iterator[SqlSession]:
-        """A session in a READ COMMITTED transaction, rolled back unless it is committed; shared within `one_reader`."""
-
-        def connect() -> sa.Connection:
-            with self.place.translated():
-                return self.place.create_engine().connect()
-
-        with shared(("target", self.place), self.place, connect) as connection:
+        """A session in a READ COMMITTED transaction, rolled back unless it is committed."""
+        with self.place.translated():
+            connection = self.place.create_engine().connect()
+        try:
             yield SqlSession(connection, PostgresqlFacts())
+        except BaseException:
+            self.place.give_up(connection)
+            raise
+        finally:
+            connection.close()
 
 
 class PostgresqlChecked:

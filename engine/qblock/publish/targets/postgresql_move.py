@@ -7,8 +7,8 @@ import sqlalchemy as sa
 from qblock.errors import QblockError
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.kept import Kept
-from qblock.ledger.place import SCHEMA
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.store import SCHEMA
 from qblock.publish.targets import postgresql_rights
 from qblock.publish.targets.identity import mark_text, read_mark
 from qblock.publish.targets.layout import pattern_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.ledger.place import SCHEMA
+from qblock.ledger.store import SCHEMA
 from qblock.ledger.stores.postgresql_rights import ask_for_job, ask_for_officer
 from qblock.publish.helpers import names
 from qblock.publish.targets.layout import pattern_of

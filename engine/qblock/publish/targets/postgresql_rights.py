@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.ledger.place import SCHEMA
+from qblock.ledger.store import SCHEMA
 from qblock.publish.targets import registry
 from qblock.publish.targets.postgresql_view import KINDS, text
 from qblock.spec import Spec

@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.ledger.kept import PublishedColumn
-from qblock.ledger.place import SCHEMA
+from qblock.ledger.store import SCHEMA
 from qblock.publish.helpers import (
     BLOCKS_SAY,
     KEPT,

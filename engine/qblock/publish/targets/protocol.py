@@ -11,8 +11,7 @@ import sqlalchemy as sa
 
 from qblock.ledger.events import State
 from qblock.ledger.kept import PublishedColumn
-from qblock.ledger.place import Place
-from qblock.ledger.writer import ledger_transaction
+from qblock.ledger.store import Store
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown
 from qblock.publish.targets.identity import Identity, Mark
@@ -137,13 +136,13 @@ SHOWN = 5
 
 
 def retire_each(
-    place: Place, versions: Mapping[int, Record], seen: Collection[int], drop: Callable[[int], None]
+    place: Store, versions: Mapping[int, Record], seen: Collection[int], drop: Callable[[int], None]
 ) -> list[str]:
     """`Target.retire` where versions and ledger have no transaction in common. seen: versions that stay."""
     for version, record in versions.items():
         if version not in seen:
             drop(version)
-            with ledger_transaction(place) as ledger:
+            with place.write() as ledger:
                 record(ledger, "retired")
     return [STAYS.format(version) for version in versions if version in seen]
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
-from qblock.ledger.place import SCHEMA
+from qblock.ledger.store import SCHEMA
 from qblock.publish.targets.identity import MARKED
 from qblock.warehouse import postgresql_session
 

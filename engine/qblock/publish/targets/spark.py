@@ -10,9 +10,7 @@ from typing import cast
 
 from qblock.errors import InputError, Refused
 from qblock.ledger.kept import Kept, PublishedColumn
-from qblock.ledger.place import Place
-from qblock.ledger.reader import ledger_reader
-from qblock.ledger.writer import ledger_transaction
+from qblock.ledger.store import Store
 from qblock.publish.copy import Copy
 from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import Shown, check_names, names
@@ -44,7 +42,7 @@ class SparkTarget:
     views show is in a table beside each, named `..._shown`; they are changed after the view, one after another.
     """
 
-    def __init__(self, spec: Spec, place: Place) -> None:
+    def __init__(self, spec: Spec, place: Store) -> None:
         check_spec(spec)
         assert spec.private is not None
         assert spec.publish.path is not None
@@ -116,7 +114,7 @@ class SparkTarget:
         self._helpers.stage(source, catalog, shown, self._private, table)
         # Whatever has a mark is whole.
         catalog.mark(self._private, table, mark_text(self.spec.release, version, stamp))
-        with ledger_transaction(self.place) as ledger:
+        with self.place.write() as ledger:
             record(ledger, "staged")
 
     @contextmanager
@@ -162,7 +160,7 @@ class SparkTarget:
 
     def _finish(self, catalog: SparkCatalog, table: str, mark: Mark) -> None:
         """What a run that was stopped after it had changed the view did not come to."""
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             text = reader.reference(self.spec.release, mark.version)
         if text is not None:
             self._helpers.finish(catalog, table, Kept.of_text(text).columns)
@@ -202,7 +200,7 @@ class SparkTarget:
 
     def close(self, record: Record) -> None:
         # The ledger first: a run that finds the view gone, and no event about it, would publish it again.
-        with ledger_transaction(self.place) as ledger:
+        with self.place.write() as ledger:
             record(ledger, "retired_view")
         self.unpublish()
 
@@ -230,7 +228,7 @@ class SparkTarget:
     def _seen(self, catalog: SparkCatalog) -> set[int]:
         """The versions that the view and the pointer row name."""
         shown = self._versions.shown(catalog)
-        with ledger_reader(self.place) as reader:
+        with self.place.read() as reader:
             pointer = reader.pointer(self.spec.release)
         return {version for version in (pointer, None if shown is None else shown[1].version) if version is not None}
 

@@ -13,9 +13,8 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
 from qblock.ledger.kept import PublishedColumn
-from qblock.ledger.place import Place
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
-from qblock.ledger.writer import ledger_transaction
 from qblock.publish.digest import relation_digest
 from qblock.publish.targets.identity import Mark, mark_text, read_mark
 from qblock.publish.targets.protocol import Record, Rows
@@ -116,7 +115,7 @@ class SparkChecked:
     def __init__(
         self,
         spec: Spec,
-        place: Place,
+        place: Store,
         session: SparkTables,
         catalog: SparkCatalog,
         version: int,
@@ -128,10 +127,10 @@ class SparkChecked:
         self.rows = Rows(session, rows)
 
     def publish(self, record: Record) -> list[str]:
-        with ledger_transaction(self._place) as ledger:
+        with self._place.write() as ledger:
             record(ledger, "checked")
         show_version(self._spec, self._session, self._catalog, self._version, self._columns)
-        with ledger_transaction(self._place) as ledger:
+        with self._place.write() as ledger:
             record(ledger, "published")
         return []
 

@@ -1,0 +1,264 @@
+"""Locks of a PostgreSQL store: advisory locks of a session of their own.
+
+A pooler in transaction mode runs each statement of the session in whatever server session is free; it is detected, and
+nothing stays locked in it. So every statement on a lock also returns which server session it ran in, and whether that
+one has the lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+
+from qblock.errors import Busy, QblockError
+from qblock.ledger.store import HeldLock, Store
+from qblock.ledger.stores.locks import KEPT_FROM_RUNNING, WHOLE, busy, wait_for
+from qblock.resources import sql_text
+from qblock.warehouse import pooler, postgresql_session
+
+MOST_BYTES = 63
+"""The longest application_name."""
+_NAME = re.compile(r"qblock (?P<what>.*) \(process (?P<pid>\d+), (?P<machine>[0-9a-f]{6})(?P<start>[0-9a-f]{4})\)")
+REACH_SECONDS = 5.0
+MOST_REACHED = 32
+"""How many server sessions of a pool are asked for the one that kept a lock."""
+
+
+def lock_key(release: str) -> int:
+    """The advisory lock's key: a signed 64-bit number."""
+    return int.from_bytes(hashlib.sha256(f"qblock:{release}".encode()).digest()[:8], "big", signed=True)
+
+
+@contextmanager
+def advisory_lock(store: Store, release: str, deadline: float) -> Iterator[HeldLock]:
+    """The lock of a release, with a share of that of the place."""
+    key, whole = lock_key(release), lock_key(WHOLE)
+    with lock_session(store, release) as locks:
+        with store.translated():
+            wait_for(lambda: locks.take(key), deadline, lambda: _held_by(locks.connection, key, release))
+            wait_for(lambda: locks.take(whole, shared=True), deadline, lambda: _held_by(locks.connection, whole))
+        yield HeldLock(release, lambda: locks.check(f" of release {release}", key))
+
+
+@contextmanager
+def advisory_lock_of_all(store: Store, what: str, deadline: float) -> Iterator[HeldLock]:
+    """The lock of the place, alone."""
+    key = lock_key(WHOLE)
+    with lock_session(store, what) as locks:
+        with store.translated():
+            wait_for(lambda: locks.take(key), deadline, lambda: _held_by(locks.connection, key, shared=True))
+        yield HeldLock(what, lambda: locks.check("", key))
+
+
+def _held_by(connection: sa.Connection, key: int, release: str | None = None, *, shared: bool = False) -> Busy:
+    """Who holds a lock, as far as the login may see it. shared: it is one of the runs that share the lock of the place,
+    whose release is then in its name."""
+    row = connection.execute(sa.text(sql_text("lock_holder", "postgresql")), {"key": key}).first()
+    name = None if row is None else row.application_name
+    if shared:
+        release = release_of(name)
+    elif release is None:
+        release = WHOLE
+    since = f", since {row.backend_start.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if row and row.backend_start else ""
+    process = gone(name)
+    if row is not None and process is not None:
+        what = f"release {release}" if release else "every release"
+        return Busy(
+            f"{what} is locked by a run that has ended: process {process} of this machine has ended, and server "
+            f"process {row.pid}{since} still holds its lock. PostgreSQL soon ends such a session by itself; if it "
+            "stays, a connection pooler keeps it: end it there (PgBouncer: RECONNECT), or by SELECT "
+            f"pg_terminate_backend({row.pid})"
+        )
+    if release == WHOLE:
+        return Busy(KEPT_FROM_RUNNING)
+    return busy(release, f" ({shown(name)}, server process {row.pid}{since})" if row is not None else "")
+
+
+@dataclass(frozen=True)
+class _Taken:
+    key: int
+    shared: bool
+    server_process: int
+
+
+class SessionLocks:
+    """The locks of one session, which does nothing else. connection: in AUTOCOMMIT."""
+
+    def __init__(self, store: Store, connection: sa.Connection) -> None:
+        self.connection = connection
+        self._store = store
+        self._taken: list[_Taken] = []
+
+    def take(self, key: int, *, shared: bool = False) -> bool:
+        """Whether the lock was free, and is ours now. Raises Pooled."""
+        row = self.connection.execute(postgresql_session.statement("lock_take"), {"key": key, "shared": shared}).one()
+        if row.taken:
+            self._taken.append(_Taken(key, shared, row.pid))
+        if row.before or not self._own(row):
+            raise pooler.Pooled
+        return bool(row.taken)
+
+    def check(self, of: str, key: int) -> None:
+        """Raise QblockError where the lock is not held any more. of: the release, for the message."""
+        own = pooler.server_process(self.connection)
+        try:
+            row = self.connection.execute(postgresql_session.statement("lock_own"), {"key": key, "other": own}).one()
+        except sa.exc.SQLAlchemyError:
+            row = None
+        if row is not None and not self._own(row):
+            raise pooler.Pooled
+        if row is None or not row.held:
+            raise QblockError(f"the lock{of} was lost: the database ended its session; run the command again")
+
+    def _own(self, row: sa.Row[Any]) -> bool:
+        return (row.pid, row.word) == (pooler.server_process(self.connection), pooler.word(self.connection))
+
+    def leave(self) -> None:
+        """Release every lock, wherever it is. What cannot be released ends with its server session."""
+        for taken in reversed(self._taken):
+            left = None
+            with suppress(sa.exc.SQLAlchemyError):
+                values = {"key": taken.key, "shared": taken.shared}
+                left = self.connection.scalar(postgresql_session.statement("lock_leave"), values)
+            if not left:
+                with suppress(psycopg.Error, OSError):
+                    _leave_elsewhere(self._store.url, taken)
+        self._taken = []
+
+
+@contextmanager
+def lock_session(store: Store, what: str) -> Iterator[SessionLocks]:
+    """A session that does nothing but hold locks, all of which are released at the end. what: what it is for.
+
+    Raises Pooled before a lock is taken where a second session would be given the same server session.
+    """
+    engine = postgresql_session.create_engine(store.url).execution_options(isolation_level="AUTOCOMMIT")
+    with store.translated():
+        connection = engine.connect()
+    try:
+        with store.translated():
+            _keep_session(connection, what)
+            with engine.connect() as other:
+                pooler.check_alone(connection, other)
+        locks = SessionLocks(store, connection)
+        try:
+            yield locks
+        finally:
+            locks.leave()
+    finally:
+        connection.close()
+        engine.dispose()
+
+
+def _keep_session(connection: sa.Connection, what: str) -> None:
+    # A session that waits for a long search must not be ended for being idle, and one whose machine is gone must be
+    # noticed soon.
+    settings = {
+        "application_name": session_name(what),
+        "idle_session_timeout": "0",
+        "tcp_keepalives_idle": "30",
+        "tcp_keepalives_interval": "10",
+        "tcp_keepalives_count": "3",
+    }
+    known = sa.text(
+        "SELECT set_config(name, value, false) FROM unnest(CAST(:names AS text[]), CAST(:values AS text[])) "
+        "AS setting (name, value) WHERE current_setting(name, true) IS NOT NULL"
+    )
+    connection.execute(known, {"names": list(settings), "values": list(settings.values())})
+
+
+def _leave_elsewhere(url: sa.URL, taken: _Taken) -> None:
+    """Release a lock that a pooler keeps in a server session which it lends to others now.
+
+    Several transactions are held open, so that the pooler must lend other sessions, until it lends that one. Raises
+    what psycopg raises.
+    """
+    deadline = time.monotonic() + REACH_SECONDS
+    held: list[Any] = []
+    try:
+        while len(held) < MOST_REACHED and time.monotonic() < deadline:
+            driver = postgresql_session.bare(url, connect_timeout=int(REACH_SECONDS))
+            held.append(driver)
+            with pooler.ended_at(driver, deadline):
+                driver.execute("SET LOCAL search_path TO pg_catalog, pg_temp")
+                pid, _, _, elsewhere = driver.execute(
+                    _literal("lock_own", taken, other=taken.server_process)
+                ).fetchone()
+                if not elsewhere:
+                    return
+                if pid == taken.server_process:
+                    driver.execute(_literal("lock_leave", taken))
+                    return
+    finally:
+        for driver in held:
+            driver.close()
+
+
+def _literal(name: str, taken: _Taken, other: int = 0) -> str:
+    """A statement on a lock with its numbers written into it: nothing is prepared in a session that is not ours."""
+    values = {":key": str(taken.key), ":shared": str(taken.shared).lower(), ":other": str(other)}
+    statement = sql_text(name, "postgresql")
+    for value, text in values.items():
+        statement = statement.replace(value, text)
+    return statement
+
+
+def session_name(what: str) -> str:
+    """What the session of a lock is called: what it is for, and a process of a machine; `what` is cut to fit."""
+    pid = os.getpid()
+    end = f" (process {pid}, {_machine()}{_start(pid) or ''})"
+    most = MOST_BYTES - len(f"qblock {end}")
+    return f"qblock {what if len(what) <= most else what[: most - 3] + '...'}{end}"
+
+
+def shown(name: str | None) -> str:
+    """The name of a lock's session, for a message."""
+    match = _NAME.fullmatch(name or "")
+    return f"qblock {match['what']} (process {match['pid']})" if match else name or "session"
+
+
+def release_of(name: str | None) -> str | None:
+    """The release that the session of a lock is for; None where that is not known."""
+    match = re.match(r"qblock (\w+) \(process", name or "")
+    return match[1] if match else None
+
+
+def gone(name: str | None) -> int | None:
+    """The process that a session's name gives, where it ran on this machine and has ended; None where it still runs, or
+    runs on another machine, of which nothing is known."""
+    match = _NAME.fullmatch(name or "")
+    if match is None or match["machine"] != _machine():
+        return None
+    pid = int(match["pid"])
+    return pid if _start(pid) != match["start"] else None
+
+
+@cache
+def _machine() -> str:
+    """This machine since it was started, and this container on it: pids of another one mean nothing here."""
+    try:
+        facts = Path("/proc/sys/kernel/random/boot_id").read_text("ascii"), os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""  # not a name of ours, so that nothing is concluded from it
+    return hashlib.sha256("".join(facts).encode()).hexdigest()[:6]
+
+
+def _start(pid: int) -> str | None:
+    """When a process began, digested; None for one that does not exist, or has ended and is not reaped yet."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else hashlib.sha256(fields[19].encode()).hexdigest()[:4]
