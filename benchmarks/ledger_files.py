@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.ledger.events import Event, Guarantee, chain_digest, event_row, guarantee_rows
-from qblock.ledger.tables import Tables
+from qblock.ledger.schema import Tables
 from qblock.version import __version__
 from qblock.warehouse import duckdb_session
 

@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection that qblock.ledger.migrate hands over, in its transaction."""
+"""Runs the migrations on the connection that qblock.ledger.schema hands over, in its transaction."""
 
 from alembic import context
 from alembic.ddl.impl import DefaultImpl

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.resources import migrations_directory
 
 _scripts: dict[str, list[str]] = {}
@@ -24,12 +24,12 @@ _scripts: dict[str, list[str]] = {}
 
 @contextmanager
 def replaying(patched: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let `migrate` do so. patched: undone by its owner."""
-    run = migrate._run
+    """Let `schema` do so. patched: undone by its owner."""
+    run = schema._run
 
     def replayed(connection: sa.Connection) -> None:
         engine = connection.dialect.name
-        if migrate.revision(connection) is not None:
+        if schema.revision(connection) is not None:
             run(connection)
         elif engine in _scripts:
             driver: Any = connection.connection.driver_connection
@@ -38,19 +38,19 @@ def replaying(patched: pytest.MonkeyPatch) -> Iterator[None]:
         else:
             _scripts[engine] = _script(connection, lambda: run(connection))
 
-    patched.setattr(migrate, "_run", replayed)
+    patched.setattr(schema, "_run", replayed)
     yield
 
 
 def one_more(patched: pytest.MonkeyPatch, folder: Path) -> str:
     """Let the program have one migration more, which adds a column to the events; returns its revision. patched: undone
     by its owner."""
-    known = migrate.revisions()
+    known = schema.revisions()
     newest = f"{int(known[-1]) + 1:04}"
     shutil.copytree(migrations_directory(), folder / "migrations")
     (folder / "migrations" / "versions" / f"{newest}_added.py").write_text(ADDED.format(newest, known[-1]))
-    patched.setattr(migrate, "migrations_directory", lambda: folder / "migrations")
-    patched.setattr(migrate, "revisions", lambda: (*known, newest))
+    patched.setattr(schema, "migrations_directory", lambda: folder / "migrations")
+    patched.setattr(schema, "revisions", lambda: (*known, newest))
     return newest
 
 

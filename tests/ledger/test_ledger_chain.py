@@ -12,8 +12,8 @@ from qblock.errors import Refused
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event, Guarantee, State, chain_digest
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.schema import Tables, tables
 from qblock.ledger.store import Store
-from qblock.ledger.tables import Tables, tables
 
 pytestmark = pytest.mark.either_engine
 

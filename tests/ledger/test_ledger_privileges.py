@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event
 from qblock.ledger.store import Store
@@ -59,7 +59,7 @@ def test_a_job_that_does_not_own_the_ledger_can_only_append(
 ) -> None:
     owner.upgrade()
     execute(postgresql_url, GRANTS.format(role=role))
-    assert job.upgrade()[0] == migrate.revisions()[-1]
+    assert job.upgrade()[0] == schema.revisions()[-1]
     with job.lock("r"), job.write() as connection:
         record(connection, Event(release="r", state="published", run="u", version=1))
         set_pointer(connection, "r", 1)
@@ -87,7 +87,7 @@ def test_a_job_that_does_not_own_the_ledger_can_only_append(
 
 def test_a_schema_that_exists_is_not_created_again(job: Store, role: str, postgresql_url: str) -> None:
     execute(postgresql_url, f"CREATE SCHEMA qblock; GRANT USAGE, CREATE ON SCHEMA qblock TO {role}")
-    assert job.upgrade() == (None, migrate.revisions()[-1])
+    assert job.upgrade() == (None, schema.revisions()[-1])
     with job.write() as connection:
         record(connection, Event(release="r", state="staged", run="u"))
 

@@ -17,7 +17,7 @@ from release.logins import OwnLogin, own_login
 
 from qblock.cli.app import run
 from qblock.errors import Busy
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of, place_of_url
 from qblock.publish.targets.postgresql import PostgresqlTarget
@@ -275,7 +275,7 @@ def test_an_upgrade_of_the_ledger_does_not_wait_for_a_dump(
     postgresql_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0)
-    monkeypatch.setattr(migrate, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(schema, "LOCK_SECONDS", 0.1)
     place = place_of_url(postgresql_url, tmp_path)
     _, before = place.upgrade()
     newest = one_more(monkeypatch, tmp_path / "later")

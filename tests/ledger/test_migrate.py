@@ -10,16 +10,16 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
+from qblock.ledger.schema import tables
 from qblock.ledger.store import Store
-from qblock.ledger.tables import tables
 from qblock.resources import migrations_directory
 
 pytestmark = pytest.mark.every_postgresql
 
-NEWEST = migrate.revisions()[-1]
+NEWEST = schema.revisions()[-1]
 
 
 def test_upgrade_twice_is_upgrade_once(place: Store) -> None:
@@ -36,8 +36,8 @@ def test_an_engine_will_do_as_well(place: Store) -> None:
     with place.write():
         pass
     engine = place.create_engine()
-    assert migrate.upgrade(engine) == (None, NEWEST)
-    assert migrate.upgrade(engine) == (NEWEST, NEWEST)
+    assert schema.upgrade(engine) == (None, NEWEST)
+    assert schema.upgrade(engine) == (NEWEST, NEWEST)
     engine.dispose()
 
 
@@ -48,9 +48,9 @@ def test_revisions_are_linear_and_numbered() -> None:
     config = Config()
     config.set_main_option("script_location", str(migrations_directory()))
     scripts = list(ScriptDirectory.from_config(config).walk_revisions())[::-1]
-    assert tuple(script.revision for script in scripts) == migrate.revisions()
-    assert [script.down_revision for script in scripts] == [None, *migrate.revisions()[:-1]]
-    assert list(migrate.revisions()) == [f"{i + 1:04}" for i in range(len(scripts))]
+    assert tuple(script.revision for script in scripts) == schema.revisions()
+    assert [script.down_revision for script in scripts] == [None, *schema.revisions()[:-1]]
+    assert list(schema.revisions()) == [f"{i + 1:04}" for i in range(len(scripts))]
 
 
 def test_statements_name_the_columns_that_migrations_make(ledger: Store) -> None:
@@ -71,18 +71,18 @@ def test_an_upgrade_belongs_to_the_callers_transaction(place: Store) -> None:
         before = None
         if place.engine == "postgresql":
             before = connection.scalar(sa.text("SHOW search_path"))
-        migrate.upgrade(connection)
-        assert migrate.revision(connection) == NEWEST
+        schema.upgrade(connection)
+        assert schema.revision(connection) == NEWEST
         if place.engine == "postgresql":
             assert connection.scalar(sa.text("SHOW search_path")) == before
         raise RuntimeError
     with place.write() as connection:
-        assert migrate.revision(connection) is None
+        assert schema.revision(connection) is None
 
 
 def test_an_upgrade_that_was_killed_is_done_by_the_next_run(place: Store, start) -> None:
     killed = start(
-        "from qblock.ledger.migrate import upgrade\n"
+        "from qblock.ledger.schema import upgrade\n"
         "with place.write() as connection:\n"
         "    upgrade(connection); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -149,8 +149,8 @@ def test_an_older_program_refuses_a_newer_ledger(ledger: Store) -> None:
 
 
 def test_a_newer_program_asks_for_the_upgrade_before_it_reads(ledger: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = migrate.revisions()
-    monkeypatch.setattr(migrate, "revisions", lambda: (*known, "9999"))
+    known = schema.revisions()
+    monkeypatch.setattr(schema, "revisions", lambda: (*known, "9999"))
     with pytest.raises(QblockError, match="upgrade it: qblock ledger upgrade SPEC"), ledger.read():
         pass
 
@@ -176,5 +176,5 @@ def test_the_folder_of_the_migrations_may_have_any_name(
 ) -> None:
     copy = tmp_path / "100% mine, %(here)s" / "migrations"
     shutil.copytree(migrations_directory(), copy)
-    monkeypatch.setattr(migrate, "migrations_directory", lambda: copy)
+    monkeypatch.setattr(schema, "migrations_directory", lambda: copy)
     assert place.upgrade() == (None, NEWEST)

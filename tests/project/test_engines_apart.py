@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import qblock
+from qblock.ledger.schema import SQLITE
 from qblock.ledger.stores import STORES
-from qblock.ledger.tables import SQLITE
 from qblock.publish.targets import TARGETS
 from qblock.spec.urls import OF_FILES
 from qblock.warehouse.engines import ENGINES

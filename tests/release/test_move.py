@@ -111,8 +111,8 @@ def test_the_earlier_name_and_view_are_gone(told: Job) -> None:
 
 
 def test_a_cut_in_the_chain_across_a_move_is_found(told: Job) -> None:
+    from qblock.ledger.schema import tables
     from qblock.ledger.stores import place_of
-    from qblock.ledger.tables import tables
 
     other = renamed(told)
     move(other.spec, "people")

@@ -26,7 +26,7 @@ from release.jobs import PEOPLE, Job, MakeJob, job_templates, make_job  # noqa: 
 from benchmarks.questions import QUESTIONS, keys_of_search
 from benchmarks.tables import in_duckdb
 from qblock.cli.app import run
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.warehouse.duckdb import DuckdbFacts
 from qblock.warehouse.duckdb_beside import DuckdbBeside
 
@@ -57,7 +57,7 @@ def sent() -> Iterator[tuple[list[str], list[str]]]:
     def note(_: Any, __: Any, text: str, *more: object) -> None:
         texts.append(shortened(text))
 
-    migrations = migrate._run
+    migrations = schema._run
 
     def migrated(connection: sa.Connection) -> None:
         before = len(texts)
@@ -65,7 +65,7 @@ def sent() -> Iterator[tuple[list[str], list[str]]]:
         del texts[before:]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(migrate, "_run", migrated)
+        patched.setattr(schema, "_run", migrated)
         for owner, place in ((DuckdbBeside, 0), (DuckdbFacts, 1)):
 
             def counts(*given: Any, run: Any = owner.counts, place: int = place) -> Any:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.joint.tables import Tables, tables
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
 from qblock.ledger.store import Store
@@ -167,7 +167,7 @@ def prepare(place: Store) -> None:
     Raises Busy when another process keeps the DuckDB file open.
     """
     with place.crosswalk.write(None) as connection:
-        migrate.upgrade(connection)
+        schema.upgrade(connection)
         connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
 
 
@@ -188,7 +188,7 @@ def open_crosswalk(place: Store, session: Session | None = None, *, read_only: b
     # A server counts temporary tables as writing: there they go with the transaction.
     reads = read_only and database.file is not None
     with database.opened(read_only=reads) as connection, connection.begin() as transaction:
-        if not migrate.ready(connection):
+        if not schema.ready(connection):
             raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
         own = database.session(connection)
         yield Book(session or own, own)
@@ -204,7 +204,7 @@ def has_crosswalk(place: Store) -> bool:
         if not place.may_read(connection, ["crosswalk_apart"]):
             return False
         # A run that was killed may have left a file without its tables.
-        return place.atomic or migrate.ready(connection)
+        return place.atomic or schema.ready(connection)
 
 
 def record_with(place: Store, book: Book, event: Event) -> None:

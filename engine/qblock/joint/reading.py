@@ -11,7 +11,7 @@ from qblock.errors import Busy
 from qblock.joint.excluded import OUT
 from qblock.joint.tables import tables
 from qblock.joint.withdrawals import CELL, WITHDRAWN
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.ledger.stamps import SHOWN
 from qblock.ledger.store import Store
 
@@ -41,7 +41,7 @@ def contents(place: Store, release: str, seconds: float) -> Contents | None:
         return GONE
     try:
         with place.crosswalk.opened(read_only=True, seconds=seconds) as connection:
-            if migrate.known_revision(connection) is None:
+            if schema.known_revision(connection) is None:
                 return GONE
             readable = place.may_read(connection, READ)
             if not readable:

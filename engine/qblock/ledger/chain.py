@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.ledger.events import Event, Guarantee, chain_digest, event_row, guarantee_rows
-from qblock.ledger.tables import Tables, tables
+from qblock.ledger.schema import Tables, tables
 from qblock.version import __version__
 
 _RELEASE, _NAMES = "release_of_chain", "names_of_chain"

@@ -12,8 +12,8 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -21,8 +21,8 @@ from typing import Any, Literal, Protocol, get_args
 
 from qblock.canonical import canonical as canonical
 from qblock.canonical import number_text as number_text
-from qblock.ledger.parameters import parameters_text
-from qblock.models.base import Model, Tightest
+from qblock.models import Model, parameters_of
+from qblock.models.base import Tightest
 from qblock.models.ratios import double
 
 State = Literal[
@@ -53,6 +53,8 @@ HowChosen = Literal["minimal", "sizes", "pinned"]
 Stage = Literal["search", "recheck", "verify"]
 Counts = Mapping[str, Any]
 """Names to whole numbers, or to mappings or lists of them."""
+FORMAT = 1
+"""The number that the text of a model's parameters starts with. Another default takes the next number."""
 
 
 class Requirement(Protocol):
@@ -277,3 +279,28 @@ def _double(value: int | Fraction | Decimal | float | None) -> float | None:
         return None  # its text is kept as well
     number = None if value is None else float(value)
     return number if number is not None and math.isfinite(number) else None
+
+
+def parameters_text(models: Sequence[Model]) -> str:
+    """All that was asked of a model, but what equals a default, as canonical text that starts with FORMAT; a list where
+    the sensitive attributes of a requirement are asked differently."""
+    by_model = [_without_defaults(model) for model in models]
+    return canonical(by_model[0] if all(parameters == by_model[0] for parameters in by_model) else by_model)
+
+
+def parameter_json(value: Any) -> Any:
+    """A parameter as it is recorded; of a collection, which may name values of the source, number and digest only."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Fraction | Decimal):
+        return number_text(value)
+    items = [repr(item) for item in (value.items() if isinstance(value, Mapping) else value)]
+    if isinstance(value, Mapping | Set):
+        items.sort()
+    return {"items": len(items), "digest": hashlib.sha256(canonical(items).encode()).hexdigest()}
+
+
+def _without_defaults(model: Model) -> dict[str, Any]:
+    defaults = {field.name: field.default for field in fields(model)}
+    given = {name: value for name, value in parameters_of(model).items() if value != defaults[name]}
+    return {"format": FORMAT, **{name: parameter_json(value) for name, value in given.items()}}

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from qblock.blocks import Reference
 from qblock.errors import QblockError
 from qblock.ledger.events import canonical
-from qblock.ledger.tables import tables
+from qblock.ledger.schema import tables
 from qblock.spec.model import RangesShown, Role
 from qblock.warehouse.protocol import Kind
 

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.ledger.chain import chain_events, chain_guarantees, chain_names
 from qblock.ledger.events import (
     PUBLISHING,
@@ -22,7 +22,7 @@ from qblock.ledger.events import (
     event_of,
 )
 from qblock.ledger.kept import read_kept
-from qblock.ledger.tables import schema_of, tables
+from qblock.ledger.schema import schema_of, tables
 
 
 class LedgerReader:
@@ -34,7 +34,7 @@ class LedgerReader:
     """
 
     def __init__(self, connection: sa.Connection | None) -> None:
-        self._connection = connection if connection is not None and migrate.ready(connection) else None
+        self._connection = connection if connection is not None and schema.ready(connection) else None
         self._kept: dict[str, _Rows] = {}
 
     def history(self, release: str) -> list[RecordedEvent]:

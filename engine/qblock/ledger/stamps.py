@@ -14,8 +14,8 @@ from qblock.errors import Refused
 from qblock.ledger.chain import record
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent, time_text
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.schema import tables
 from qblock.ledger.store import Store
-from qblock.ledger.tables import tables
 
 SHOWN = 3
 """How many versions a message names."""

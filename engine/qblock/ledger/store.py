@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.files import disk_full, no_room
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.ledger.reader import LedgerReader
 from qblock.warehouse.protocol import PRIVATE_SCHEMA, Session
 
@@ -154,7 +154,7 @@ class Store(Database):
         """Bring the ledger up to date, in a transaction of its own; the revisions before and after. Raises Busy when a
         file stays locked elsewhere."""
         with self.write(None) as connection:
-            return migrate.upgrade(connection)
+            return schema.upgrade(connection)
 
     def lock(self, release: str, wait_seconds: float = 0) -> AbstractContextManager[HeldLock]:
         """The lock of a release, of which only one run has it: taken before the first transaction, it dies with the

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from qblock.blocks import Blocks, Containing, Guards, Ints, Mask, Reference
-from qblock.ledger.events import Guarantee
+from qblock.ledger.events import Guarantee, parameters_text
 from qblock.ledger.kept import Kept
-from qblock.ledger.parameters import parameters_text
 from qblock.models import Tightest
 from qblock.publish.recheck import needs_more
 from qblock.search.assessment import Part, combine

@@ -27,12 +27,11 @@ from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import IDENTIFYING, Event, RecordedEvent, canonical
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
 from qblock.ledger.kept import Kept, PublishedColumn
-from qblock.ledger.migrate import known_revision, revision, revisions
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.schema import known_revision, revision, revisions, tables
 from qblock.ledger.stamps import Written
 from qblock.ledger.store import OPEN_SECONDS, Store
 from qblock.ledger.stores import place_of
-from qblock.ledger.tables import tables
 from qblock.publish.targets import Identity, Target, kind_of, target_of
 from qblock.publish.targets.identity import named_view
 from qblock.release import private_state, roles

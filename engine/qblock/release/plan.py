@@ -7,7 +7,7 @@ from typing import Any
 
 from qblock.errors import QblockError
 from qblock.joint.cohorts import check_cohorts
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
@@ -179,13 +179,13 @@ def _opening(spec: Spec, place: Store, wait: float, judge: bool, *, checked: boo
             if not (stopping and denied(error)):
                 raise
             revision, current, version = UNKNOWN, None, 1
-        if judge and not stopping and revision in (None, migrate.revisions()[-1]):
+        if judge and not stopping and revision in (None, schema.revisions()[-1]):
             identity = target.identity()
             check_identity(spec, place, identity)
             notes += roles.judge(spec, place, identity)
         first = (
             steps.Lock(spec.release, wait),
-            steps.UpgradeLedger(revision, migrate.revisions()[-1]),
+            steps.UpgradeLedger(revision, schema.revisions()[-1]),
             steps.CheckPrivateState(spec.release, spec.checked_together),
         )
         return Plan(spec, place, target, first, current, tuple(notes), version, rights=missing)
@@ -200,8 +200,8 @@ def _ledger(spec: Spec, place: Store) -> tuple[str | None, int | None, int]:
     if not place.exists:
         return None, None, 1
     with place.opened(read_only=True) as connection:
-        revision = migrate.known_revision(connection)
-        if revision != migrate.revisions()[-1]:
+        revision = schema.known_revision(connection)
+        if revision != schema.revisions()[-1]:
             return revision, None, 1
         reader = LedgerReader(connection)
         return revision, reader.pointer(spec.release), reader.next_version(spec.release)

@@ -10,7 +10,7 @@ from qblock.effects import current_effects
 from qblock.errors import InputError
 from qblock.joint.crosswalk import open_crosswalk, prepare
 from qblock.joint.keys import new_key, rekeyed_event, settle
-from qblock.ledger import migrate
+from qblock.ledger import schema
 from qblock.ledger.chain import record
 from qblock.ledger.store import Store
 from qblock.release import private_state
@@ -68,4 +68,4 @@ def _has_crosswalk(place: Store) -> bool:
     if not place.atomic:
         return True
     with place.opened(read_only=True) as connection:
-        return migrate.known_revision(connection) is not None
+        return schema.known_revision(connection) is not None

@@ -1,4 +1,4 @@
-"""The ledger's schema and its revisions: Alembic migrations run from the package's own data."""
+"""The ledger's schema: its tables as statements see them, and the revisions that Alembic brings it through."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from functools import cache
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.ledger.tables import SQLITE, schema_of
 from qblock.resources import migrations_directory
 from qblock.version import __version__
 from qblock.warehouse.engines import facts_of, private_names
 from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Attempt, retry_with_backoff
 from qblock.warehouse.protocol import PRIVATE_SCHEMA
 
+SQLITE = "sqlite"
+"""The name of the dialect of a ledger in a file."""
 VERSION_TABLE = "alembic_version"
 IN_SQLITE = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = :name"
 """The query whether there is a table."""
@@ -22,6 +23,113 @@ _THERE = "qblock ledger"
 _READY = "qblock ready"
 """Of a session: in which transaction it has seen the ledger at this program's revision."""
 _LOCK = 0x71626C6F636B  # "qblock" as bytes: the advisory lock that upgrades of one database wait for
+
+
+class Tables:
+    """The ledger's tables: in schema `qblock` on PostgreSQL, else in a file of their own."""
+
+    def __init__(self, schema: str | None) -> None:
+        metadata = sa.MetaData(schema=schema)
+        self.event = sa.Table(
+            "event",
+            metadata,
+            sa.Column("release", sa.Text),
+            sa.Column("number", sa.BigInteger),
+            sa.Column("version", sa.BigInteger),
+            sa.Column("state", sa.Text),
+            sa.Column("run", sa.Text),
+            sa.Column("recorded_at", sa.Text),
+            sa.Column("quasi_identifiers", sa.Text),
+            sa.Column("node", sa.Text),
+            sa.Column("choice", sa.Text),
+            sa.Column("protected", sa.Boolean),
+            sa.Column("joint", sa.Text),
+            sa.Column("rows_source", sa.BigInteger),
+            sa.Column("rows_published", sa.BigInteger),
+            sa.Column("rows_suppressed", sa.BigInteger),
+            sa.Column("spec_digest", sa.Text),
+            sa.Column("hierarchy_digest", sa.Text),
+            sa.Column("content_digest", sa.Text),
+            sa.Column("reference_digest", sa.Text),
+            sa.Column("stamp", sa.Text),
+            sa.Column("view", sa.Text),
+            sa.Column("stale_after", sa.BigInteger),
+            sa.Column("detail", sa.Text),
+            sa.Column("reason", sa.Text),
+            sa.Column("confirmed", sa.Text),
+            sa.Column("source", sa.Text),
+            sa.Column("source_database", sa.Text),
+            sa.Column("source_files", sa.Text),
+            sa.Column("target", sa.Text),
+            sa.Column("entity", sa.Text),
+            sa.Column("columns", sa.Text),
+            sa.Column("readers", sa.Text),
+            sa.Column("audience", sa.Text),
+            sa.Column("program_version", sa.Text),
+            sa.Column("previous_digest", sa.Text),
+            sa.Column("digest", sa.Text),
+        )
+        self.guarantee = sa.Table(
+            "guarantee",
+            metadata,
+            sa.Column("release", sa.Text),
+            sa.Column("number", sa.BigInteger),
+            sa.Column("position", sa.BigInteger),
+            sa.Column("stage", sa.Text),
+            sa.Column("model", sa.Text),
+            sa.Column("sensitive", sa.Text),
+            sa.Column("parameters", sa.Text),
+            sa.Column("parameter", sa.Text),
+            sa.Column("asked", sa.Text),
+            sa.Column("reached", sa.Text),
+            sa.Column("reached_number", sa.Double),
+            sa.Column("attained", sa.Boolean),
+            sa.Column("holds", sa.Boolean),
+            sa.Column("headroom", sa.Double),
+        )
+        self.reference = sa.Table(
+            "reference",
+            metadata,
+            sa.Column("release", sa.Text),
+            sa.Column("version", sa.BigInteger),
+            sa.Column("content", sa.Text),
+        )
+        self.move = sa.Table(
+            "release_move",
+            metadata,
+            sa.Column("release", sa.Text),
+            sa.Column("number", sa.BigInteger),
+            sa.Column("earlier", sa.Text),
+            sa.Column("before", sa.Text),
+            sa.Column("done", sa.Boolean),
+        )
+        self.begun = sa.Table(
+            "begun",
+            metadata,
+            sa.Column("release", sa.Text),
+            sa.Column("version", sa.BigInteger),
+            sa.Column("stamp", sa.Text),
+            sa.Column("run", sa.Text),
+            sa.Column("recorded_at", sa.Text),
+            sa.Column("joint", sa.Text),
+        )
+        self.spec = sa.Table("spec", metadata, sa.Column("digest", sa.Text), sa.Column("content", sa.Text))
+        self.pointer = sa.Table("pointer", metadata, sa.Column("release", sa.Text), sa.Column("version", sa.BigInteger))
+
+
+def schema_of(connection: sa.Connection) -> str | None:
+    """The schema of the private tables, where they are not in a file of their own."""
+    return None if connection.dialect.name == SQLITE else facts_of(connection).private_schema
+
+
+@cache
+def _tables(schema: str | None) -> Tables:
+    return Tables(schema)
+
+
+def tables(connection: sa.Connection) -> Tables:
+    """The ledger's tables for the engine of a connection."""
+    return _tables(schema_of(connection))
 
 
 @cache
