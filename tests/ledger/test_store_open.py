@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import sqlalchemy as sa
 
@@ -73,3 +76,35 @@ def test_after_an_error_the_next_reader_has_another_connection(ledger: Store) ->
             assert driver(other) is not first
         assert versions(ledger) == []
     write(ledger, 1)
+
+
+WRITE = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute('INSERT INTO main.t VALUES (2)')"
+
+
+def another_process_writes(store: Store) -> bool:
+    command = [sys.executable, "-c", WRITE, str(store.crosswalk.file)]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_the_crosswalk_stays_open_until_something_takes_long(ledger: Store) -> None:
+    with ledger:
+        with ledger.crosswalk.write() as connection:
+            connection.exec_driver_sql("CREATE TABLE t (a INTEGER)")
+            connection.exec_driver_sql("CREATE TEMPORARY TABLE once (a INTEGER)")
+        assert not another_process_writes(ledger)
+        with pytest.raises(QblockError), ledger.crosswalk.opened(read_only=True) as connection:
+            connection.exec_driver_sql("SELECT a FROM once")
+        # After an error nobody knows in what state it is.
+        assert another_process_writes(ledger)
+        with ledger.crosswalk.opened(read_only=True) as connection:
+            assert connection.exec_driver_sql("SELECT a FROM t").all() == [(2,)]
+        ledger.close_crosswalk()
+        assert another_process_writes(ledger)
+        with ledger.running(), ledger.crosswalk.opened(read_only=True) as connection:
+            connection.exec_driver_sql("INSERT INTO t VALUES (3)")
+            connection.commit()
+        assert not another_process_writes(ledger)
+    assert another_process_writes(ledger)
+    with ledger.crosswalk.opened(read_only=True) as connection:
+        assert sorted(connection.exec_driver_sql("SELECT a FROM t").scalars()) == [2, 2, 2, 3]

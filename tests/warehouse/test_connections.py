@@ -222,6 +222,21 @@ def test_duckdb_writes_and_reads_times_as_utc(zone: str, tmp_path: Path, monkeyp
         assert connection.scalar(sa.text("SELECT current_setting('TimeZone')")) == "UTC"
 
 
+def test_the_catalog_of_a_file_is_asked_while_it_is_open_and_not_afterwards(tmp_path: Path) -> None:
+    file = tmp_path / "the ledger's \" file.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE t (a INTEGER); CREATE VIEW v AS SELECT a FROM t")
+        connection.execute("CREATE MACRO duckdb_tables() AS TABLE SELECT 'another' AS table_name, false AS internal")
+    tables, views = "SELECT table_name FROM duckdb_tables()", "SELECT count(*) FROM duckdb_views() WHERE NOT internal"
+    assert duckdb_session.ask_catalog(file, tables, views) == [[("t",)], [(1,)]]
+    with pytest.raises(duckdb.Error):
+        duckdb_session.ask_catalog(file, "SELECT nothing")
+    with pytest.raises(duckdb.Error):
+        duckdb_session.ask_catalog(file.with_name("absent.duckdb"), tables)
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("DROP VIEW v")
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
