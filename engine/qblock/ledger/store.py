@@ -115,7 +115,8 @@ class Store(Database):
     engine: of the crosswalk, its name in ENGINES; folder: the private folder, which need not exist; url: of the
     database with the ledger; atomic: whether ledger, crosswalk and versions are in one database, and change in one
     transaction; named: the place of all private state, for a message; another_target: how a release is told apart from
-    one that is given up, for a message; crosswalk_named: where the crosswalk is, as the beginning of a sentence.
+    one that is given up, for a message; crosswalk: the database that it is in, which need not be the ledger's;
+    crosswalk_named: where that is, as the beginning of a sentence.
     """
 
     engine: str
@@ -124,6 +125,7 @@ class Store(Database):
     atomic: bool
     named: str
     another_target: str
+    crosswalk: CrosswalkDatabase
     crosswalk_named: str
 
     def __enter__(self) -> Self:
@@ -180,11 +182,6 @@ class Store(Database):
         """Within it a session does not join tables row by row: private tables that were just filled have no statistics,
         and one guess too low has every person compared with every other."""
         yield
-
-    @property
-    @abstractmethod
-    def crosswalk(self) -> CrosswalkDatabase:
-        """The database that the crosswalk is in, which need not be the ledger's."""
 
     @abstractmethod
     def beside(self, name: str) -> Database:

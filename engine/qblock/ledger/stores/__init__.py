@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import sqlalchemy as sa
 
 from qblock.errors import InputError
 from qblock.ledger.store import FOLDER, Store
 from qblock.ledger.stores.files import LEDGER_FILE, FileStore
+from qblock.spec import Spec
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.engines import database_file, engine_of
 
@@ -20,34 +20,6 @@ REMEDY = (
     "give it a database: private: {url: sqlite:///qblock/ledger.sqlite, path: /where/the/cluster/keeps/copies}, or "
     "url: postgresql://USER@HOST/DATABASE"
 )
-
-
-class Secret(Protocol):
-    @property
-    def url(self) -> str: ...
-
-
-class Source(Protocol):
-    @property
-    def url(self) -> Secret: ...
-
-
-class Private(Protocol):
-    @property
-    def url(self) -> Secret: ...
-
-
-class HasPlace(Protocol):
-    """What is read of a spec."""
-
-    @property
-    def directory(self) -> Path: ...
-
-    @property
-    def source(self) -> Source: ...
-
-    @property
-    def private(self) -> Private | None: ...
 
 
 def _beside_the_spec(folder: Path, url: sa.URL) -> Store:
@@ -64,12 +36,12 @@ STORES: dict[str, Callable[[Path, sa.URL], Store]] = {"duckdb": _beside_the_spec
 """Where the private state of a source is, by engine: from the private folder and the source's URL."""
 
 
-def has_place(spec: HasPlace) -> bool:
+def has_place(spec: Spec) -> bool:
     """Whether a spec says where its ledger is. A search of a source on Spark needs none."""
     return spec.private is not None or engine_of(parse_url(spec.source.url.url)).stores
 
 
-def place_of(spec: HasPlace) -> Store:
+def place_of(spec: Spec) -> Store:
     """The ledger's place for a spec. Raises InputError for a URL that cannot be used, and where `private` is missing
     or of no use."""
     url = parse_url(spec.source.url.url)

@@ -134,43 +134,40 @@ class FileStore(Store):
     atomic = False
     another_target = "in another file (publish.url)"
     file: Path
+    crosswalk: DuckdbFile
 
     def __init__(self, file: Path) -> None:
         self.file, self.folder = file, file.parent
         self.url = sa.URL.create("sqlite", database=str(file))
         self.named = f"the private folder {self.folder}"
-        self._crosswalk = DuckdbFile(self.folder / CROSSWALK_FILE)
-        self.crosswalk_named = f"the file {self._crosswalk.file} is"
+        self.crosswalk = DuckdbFile(self.folder / CROSSWALK_FILE)
+        self.crosswalk_named = f"the file {self.crosswalk.file} is"
         self._users = 0
         self._engine: sa.Engine | None = None
 
     def __enter__(self) -> Self:
         self._users += 1
-        self._crosswalk.__enter__()
+        self.crosswalk.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._users -= 1
-        self._crosswalk.__exit__()
+        self.crosswalk.__exit__()
         if not self._users and self._engine is not None:
             engine, self._engine = self._engine, None
             engine.dispose()
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        before, self._crosswalk.writable = self._crosswalk.writable, True
+        before, self.crosswalk.writable = self.crosswalk.writable, True
         try:
             with self:
                 yield
         finally:
-            self._crosswalk.writable = before
-
-    @property
-    def crosswalk(self) -> DuckdbFile:
-        return self._crosswalk
+            self.crosswalk.writable = before
 
     def close_crosswalk(self) -> None:
-        self._crosswalk.close()
+        self.crosswalk.close()
 
     def beside(self, name: str) -> DuckdbFile:
         return DuckdbFile(make_private(self.folder) / f"{name}.duckdb")

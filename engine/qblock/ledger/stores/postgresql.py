@@ -41,10 +41,7 @@ class PostgresqlStore(Store, CrosswalkDatabase):
 
     def __init__(self, folder: Path, url: sa.URL, *, atomic: bool = True) -> None:
         self.folder, self.url, self.atomic = folder, url, atomic
-
-    @property
-    def crosswalk(self) -> PostgresqlStore:
-        return self
+        self.crosswalk = self
 
     def beside(self, name: str) -> PostgresqlStore:
         return self
