@@ -10,52 +10,74 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from qblock.files import OwnFile
-    from qblock.hierarchy.files import LAYOUTS, Layout
-    from qblock.release.log import Entry, Level
-    from qblock.release.rekey import BACKUPS
-    from qblock.release.result import waiting_words
-    from qblock.release.run import NOT_PROTECTED
-    from qblock.releases import Ledger, Release, audit_table, compared
-    from qblock.report.render import Format, Report
-    from qblock.results.audit import (
-        Attacked,
-        Audited,
-        BeliefChange,
-        Beliefs,
-        Compared,
-        ComparedRecodings,
-        Disclosures,
-    )
-    from qblock.results.base import Answer, Forecast, Guarantee, Reached
-    from qblock.results.release import (
-        DryRun,
-        Ended,
-        Erased,
-        Event,
-        Failed,
-        Grants,
-        HeadroomTrend,
-        History,
-        Planned,
-        Published,
-        Rekeyed,
-        Retyped,
-        Sharing,
-        Upgraded,
-        Verified,
-    )
-    from qblock.results.schemas import answer_schema
-    from qblock.results.search import Checked, Chosen, Hidden, HierarchyFiles, HierarchyTables, Searched
-    from qblock.results.tables import Anonymized, Candidate, Entity, Profiled, ProfiledColumn, Proposed, ProposedColumn
-    from qblock.search.assessment import number_json
-    from qblock.search.beliefs import Attacker, BayesAdversary
-    from qblock.search.compare import Comparison
-    from qblock.search.compare_results import write_csv
-    from qblock.search.parquet import check_parquet, nodes_table, write_parquet
-    from qblock.search.progress import SearchProgress
-    from qblock.spec.schema import json_schema
-    from qblock.tables import anonymize, audit, profile, propose_spec
+    from qblock.files import OwnFile as OwnFile
+    from qblock.hierarchy.files import LAYOUTS as LAYOUTS
+    from qblock.hierarchy.files import Layout as Layout
+    from qblock.release.log import Entry as Entry
+    from qblock.release.log import Level as Level
+    from qblock.release.rekey import BACKUPS as BACKUPS
+    from qblock.release.result import waiting_words as waiting_words
+    from qblock.release.run import NOT_PROTECTED as NOT_PROTECTED
+    from qblock.releases import Ledger as Ledger
+    from qblock.releases import Release as Release
+    from qblock.releases import audit_table as audit_table
+    from qblock.releases import compared as compared
+    from qblock.report.render import Format as Format
+    from qblock.report.render import Report as Report
+    from qblock.results.audit import Attacked as Attacked
+    from qblock.results.audit import Audited as Audited
+    from qblock.results.audit import BeliefChange as BeliefChange
+    from qblock.results.audit import Beliefs as Beliefs
+    from qblock.results.audit import Compared as Compared
+    from qblock.results.audit import ComparedRecodings as ComparedRecodings
+    from qblock.results.audit import Disclosures as Disclosures
+    from qblock.results.base import Answer as Answer
+    from qblock.results.base import Forecast as Forecast
+    from qblock.results.base import Guarantee as Guarantee
+    from qblock.results.base import Reached as Reached
+    from qblock.results.release import DryRun as DryRun
+    from qblock.results.release import Ended as Ended
+    from qblock.results.release import Erased as Erased
+    from qblock.results.release import Event as Event
+    from qblock.results.release import Failed as Failed
+    from qblock.results.release import Grants as Grants
+    from qblock.results.release import HeadroomTrend as HeadroomTrend
+    from qblock.results.release import History as History
+    from qblock.results.release import Planned as Planned
+    from qblock.results.release import Published as Published
+    from qblock.results.release import Rekeyed as Rekeyed
+    from qblock.results.release import Retyped as Retyped
+    from qblock.results.release import Sharing as Sharing
+    from qblock.results.release import Upgraded as Upgraded
+    from qblock.results.release import Verified as Verified
+    from qblock.results.schemas import answer_schema as answer_schema
+    from qblock.results.search import Checked as Checked
+    from qblock.results.search import Chosen as Chosen
+    from qblock.results.search import Hidden as Hidden
+    from qblock.results.search import HierarchyFiles as HierarchyFiles
+    from qblock.results.search import HierarchyTables as HierarchyTables
+    from qblock.results.search import Searched as Searched
+    from qblock.results.tables import Anonymized as Anonymized
+    from qblock.results.tables import Candidate as Candidate
+    from qblock.results.tables import Entity as Entity
+    from qblock.results.tables import Profiled as Profiled
+    from qblock.results.tables import ProfiledColumn as ProfiledColumn
+    from qblock.results.tables import Proposed as Proposed
+    from qblock.results.tables import ProposedColumn as ProposedColumn
+    from qblock.search.assessment import number_json as number_json
+    from qblock.search.beliefs import Attacker as Attacker
+    from qblock.search.beliefs import BayesAdversary as BayesAdversary
+    from qblock.search.compare import Comparison as Comparison
+    from qblock.search.compare_results import write_csv as write_csv
+    from qblock.search.parquet import check_parquet as check_parquet
+    from qblock.search.parquet import nodes_table as nodes_table
+    from qblock.search.parquet import write_parquet as write_parquet
+    from qblock.search.progress import SearchProgress as SearchProgress
+    from qblock.spec.schema import json_schema as json_schema
+    from qblock.tables import anonymize as anonymize
+    from qblock.tables import audit as audit
+    from qblock.tables import profile as profile
+    from qblock.tables import propose_spec as propose_spec
 
 _MODULES = {
     "qblock.files": "OwnFile",

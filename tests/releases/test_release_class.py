@@ -186,6 +186,12 @@ def test_people_withdraw(release: qblock.Release) -> None:
     assert found.to_dict()["published"] == found.published.to_dict()
     ended = release.retire()
     assert (ended.status, ended.version) == ("retired", 2)
+    assert list(found.to_frame().itertuples(index=False, name=None))[:3] == [
+        ("status", "erased"),
+        ("release", "people"),
+        ("asked", 1),
+    ]
+    assert "<td>retired</td>" in ended._repr_html_()
 
 
 @pytest.mark.parametrize("named", [False, True])

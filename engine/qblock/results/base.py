@@ -51,7 +51,7 @@ class Value(BaseModel):
 class Answer(Value):
     """What a command prints with --json, and the Python function of the same name returns."""
 
-    columns_shown: ClassVar[tuple[str, ...]] = ()
+    columns_shown: ClassVar[tuple[str, ...]] = ("key", "value")
     """The names of the columns of `rows_shown`."""
 
     @property
@@ -65,16 +65,15 @@ class Answer(Value):
         return [*getattr(self, "notes", ()), *getattr(self, "warnings", ())]
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
-        """The rows of the table that stands for it."""
-        return ()
+        """The rows of the table that stands for it; by default its keys with plain values."""
+        return [(name, value) for name, value in self if isinstance(value, str | int | float)]
 
     def to_frame(self) -> pd.DataFrame:
         """The table that stands for it. Imports pandas."""
         return frame(self.columns_shown, self.rows_shown())
 
     def _repr_html_(self) -> str:
-        shown = [table(self.columns_shown, self.rows_shown())] if self.columns_shown else []
-        return page(self.title, *shown, *self.remarks)
+        return page(self.title, table(self.columns_shown, self.rows_shown()), *self.remarks)
 
 
 class Reached(Value):
