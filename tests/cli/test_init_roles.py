@@ -260,7 +260,8 @@ def test_what_leads_to_a_person_is_not_taken(
     said: str,
 ) -> None:
     roles = {"id": "identifying", "age": "quasi_identifier", "income": "sensitive"}
-    columns = [ProposedColumn(name, role, 7, 0, f"why of {name}", False, "7") for name, role in roles.items()]
+    same = {"distinct": 7, "approximate": False, "nulls": 0, "values": "7"}
+    columns = [ProposedColumn(name=name, role=role, reason=f"why of {name}", **same) for name, role in roles.items()]
     monkeypatch.setattr("typer.prompt", lambda *_, **__: typed.pop(0))
     assert ask_sensitive(columns) == picked
     assert typed == []

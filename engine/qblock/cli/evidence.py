@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -19,10 +19,8 @@ from qblock.errors import InputError, QblockError, choices
 from qblock.files import problem_of
 
 if TYPE_CHECKING:
-    from qblock.api import Event, Format, HeadroomTrend, Release, Report
+    from qblock.api import Event, Format, HeadroomTrend, History, Release, Report
 
-DROPPED = "retired"
-"""The state of an older version that a run dropped: no outcome of the run itself."""
 COLUMNS = ("time (UTC)", "version", "state", "rows", "node", "chosen")
 FORMS: dict[str, Format] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 """The form of a report, by the suffix of its file."""
@@ -45,7 +43,7 @@ def history(spec: SpecPath, json_: Json = False) -> None:
     if not past.events:
         out.print(f"No event of release {past.release} yet.")
         return
-    _print_runs(past.events)
+    _print_runs(past)
     if any(_choice(event).endswith("*") for event in past.events):
         out.print(f"* {NOT_PROTECTED}")
     if past.headroom_trend:
@@ -73,13 +71,13 @@ def history(spec: SpecPath, json_: Json = False) -> None:
         out.print(f"Readers see nothing: the release was retired on {past.retired_at[:10]}.")
 
 
-def _print_runs(events: Sequence[Event]) -> None:
+def _print_runs(past: History) -> None:
     """A line for each run, and below it at full width why, and what it dropped."""
     out = console()
-    names = next((event.quasi_identifiers for event in reversed(events) if event.quasi_identifiers), ())
+    names = next((event.quasi_identifiers for event in reversed(past.events) if event.quasi_identifiers), ())
     lines, below = [list(COLUMNS)], [[f"(node: levels of {', '.join(names)})"] if names else []]
-    for run in _runs(events):
-        last = next((event for event in reversed(run) if event.state != DROPPED), run[-1])
+    for run in past.runs:
+        last = run.outcome
         lines.append(
             [
                 last.recorded_at[:19].replace("T", " "),
@@ -90,22 +88,13 @@ def _print_runs(events: Sequence[Event]) -> None:
                 _choice(last),
             ]
         )
-        dropped = [str(event.version) for event in run if event.state == DROPPED and event is not last]
-        reasons = dict.fromkeys(event.reason for event in run if event.reason)
-        below.append([*reasons, *([f"dropped: version {', '.join(dropped)}"] if dropped else [])])
+        dropped = [f"dropped: version {', '.join(map(str, run.dropped))}"] if run.dropped else []
+        below.append([*run.reasons, *dropped])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line, more in zip(lines, below, strict=True):
         out.print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
         for text in more:
             out.print(Padding(text, (0, 0, 0, 4)))
-
-
-def _runs(events: Iterable[Event]) -> list[list[Event]]:
-    """The events of each run, in the order in which the runs began."""
-    runs: dict[str | int, list[Event]] = {}
-    for event in events:
-        runs.setdefault(event.run or event.number, []).append(event)
-    return list(runs.values())
 
 
 def _choice(event: Event) -> str:

@@ -19,6 +19,8 @@ from qblock.models.ratios import double
 from qblock.release.grants import grants
 from qblock.release.verify import verify
 from qblock.report.what_if import MOST_SEARCHED, Candidates, measure_of, searched, what_if
+from qblock.results.base import Guarantee
+from qblock.results.release import HeadroomTrend, History
 from qblock.results.report import (
     BeliefShown,
     CurveShown,
@@ -31,6 +33,7 @@ from qblock.results.report import (
     RoomShown,
     RunShown,
 )
+from qblock.results.search import SearchedNode
 from qblock.search.assessment import number_json
 from qblock.search.beliefs import BayesAdversary, beliefs_at
 from qblock.search.compare import Comparison, Definition, adversary_of, compare, tightest
@@ -81,24 +84,25 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
     prior: a population, as `audit --prior` takes it. Raises InputError for one that is wrong.
     """
     adversary = None if prior is None else BayesAdversary.of("bayes", prior, {}, "--")
-    past = history(spec)
+    past = History.model_validate(history(spec))
     with open_task(spec, name_values=False) as task:
         whole = len(task.lattice) <= MOST_NODES
         said = _said(task, whole, progress)
         words = levels_in_words(spec, task.source.hierarchies)
-        lattice = _lattice(task, said, words, whole, _published(past))
+        nodes = None if said.get("nodes") is None else [SearchedNode.model_validate(node) for node in said["nodes"]]
+        lattice = _lattice(task, said, nodes, words, whole, _published(past))
         epsilon, grants_shown = read_epsilon(task, _marked(lattice))
         why_not = _why_not(task)
         questions = None
-        if why_not is None:
+        if why_not is None and nodes is not None:
             names, seen = list(words), list(words.values())
-            candidates = Candidates(said["nodes"], names, seen, lattice.metric, lattice.more_is_better, lattice.chosen)
+            candidates = Candidates(nodes, names, seen, lattice.metric, lattice.more_is_better, lattice.chosen)
             questions = tuple(searched(task, candidates) if task.budget else what_if(candidates))
         curves = tuple(read_curves(task, lattice.published or lattice.chosen))
         beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
     return Internal(
         candidate=_candidate(said),
-        binding=_binding(past["headroom_trend"], past["current"]),
+        binding=_binding(past.headroom_trend, past.current),
         lattice=lattice,
         what_if=questions,
         why_not=why_not,
@@ -106,13 +110,13 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         curves=curves,
         granted=grants_shown,
         beliefs=beliefs,
-        runs=tuple(_runs(past["events"])),
-        room=tuple(_room(past["headroom_trend"])),
+        runs=tuple(_runs(past)),
+        room=tuple(_room(past.headroom_trend)),
         rights=tuple(_rights(spec)),
-        problems=_problems(spec) if past["current"] is not None else None,
+        problems=_problems(spec) if past.current is not None else None,
         spec=json.dumps(json.loads(canonical(spec)), indent=2, ensure_ascii=False),
         spec_digest=spec_digest(spec),
-        head=past["ledger_head"],
+        head=past.ledger_head,
     )
 
 
@@ -171,17 +175,18 @@ def _candidate(said: Mapping[str, Any]) -> str:
     )
 
 
-def _published(past: Mapping[str, Any]) -> tuple[int, ...] | None:
+def _published(past: History) -> tuple[int, ...] | None:
     """The node of the version that readers see."""
-    for event in reversed(past["events"]):
-        if event["version"] == past["current"] and event["node"]:
-            return tuple(event["node"])
+    for event in reversed(past.events):
+        if event.version == past.current and event.node:
+            return event.node
     return None
 
 
 def _lattice(
     task: Task,
     said: Mapping[str, Any],
+    nodes: Sequence[SearchedNode] | None,
     words: Mapping[str, tuple[str, ...]],
     whole: bool,
     published: tuple[int, ...] | None,
@@ -189,13 +194,15 @@ def _lattice(
     metric = task.spec.search.choose_by
     minimal = tuple(map(tuple, said["minimal"] or ()))
     chosen = None if said["chosen"] is None else tuple(said["chosen"]["levels"])
-    nodes = said.get("nodes") if whole else None
-    if nodes is None:
+    if whole and nodes is not None:
+        listed = nodes
+    else:
         metrics = Metrics(task)
         first = list(dict.fromkeys([*([] if chosen is None else [chosen]), *minimal]))
-        looked = (node_json(task, metrics, node) for node in near(task.lattice, first, max(MOST_NEAR, len(first))))
-        nodes = [node for node in looked if node["satisfied"]]
-    shown = tuple(_node(node, metric) for node in nodes)
+        levels = near(task.lattice, first, max(MOST_NEAR, len(first)))
+        looked = (SearchedNode.model_validate(node_json(task, metrics, node)) for node in levels)
+        listed = [node for node in looked if node.satisfied]
+    shown = tuple(_node(node, metric) for node in listed)
     more_is_better = METRICS[metric].better == "larger"
     return LatticeShown(
         words=tuple(words.items()),
@@ -211,66 +218,61 @@ def _lattice(
     )
 
 
-def _node(node: Mapping[str, Any], metric: str) -> NodeShown:
-    reached = tuple(_reached(entry) for entry in node["tightest"])
-    measure, left = measure_of(node, metric), room(node["tightest"])
+def _node(node: SearchedNode, metric: str) -> NodeShown:
+    reached = tuple(_reached(entry) for entry in node.tightest)
+    measure, left = measure_of(node.metrics, metric), room(node.tightest)
     return NodeShown(
-        levels=tuple(node["levels"]),
-        satisfied=node["satisfied"],
-        suppressed=node["suppressed"],
+        levels=node.levels,
+        satisfied=node.satisfied,
+        suppressed=node.suppressed,
         reached=reached,
         measure=measure,
         room=left,
     )
 
 
-def _reached(entry: Mapping[str, Any]) -> str:
-    about = f" ({', '.join(entry['sensitive'])})" if entry["sensitive"] else ""
-    values = ", ".join(f"{figure['parameter']} {_figure(figure['value'])}" for figure in entry["values"])
-    return f"{entry['model']}{about} {values}{'' if entry['holds'] else ': fails'}"
+def _reached(entry: Guarantee) -> str:
+    about = f" ({', '.join(entry.sensitive)})" if entry.sensitive else ""
+    values = ", ".join(f"{figure.parameter} {_figure(figure.value)}" for figure in entry.values)
+    return f"{entry.model}{about} {values}{'' if entry.holds else ': fails'}"
 
 
 def _figure(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _runs(events: Sequence[Mapping[str, Any]]) -> Iterator[RunShown]:
+def _runs(past: History) -> Iterator[RunShown]:
     """The last event of each run, newest first, with what the run gave as reasons."""
-    runs: dict[Any, list[Mapping[str, Any]]] = {}
-    for event in events:
-        runs.setdefault(event["run"] or event["number"], []).append(event)
-    for run in reversed(runs.values()):
-        # An older version that a run dropped is no outcome of the run itself.
-        last = next((event for event in reversed(run) if event["state"] != "retired"), run[-1])
-        boxes = (last["detail"] or {}).get("boxes")
-        node = ",".join(map(str, last["node"])) if last["node"] else f"map of {boxes:,} boxes" if boxes else ""
-        how = "; ".join(part for part in (node, last["choice"] or "") if part)
-        why = tuple(dict.fromkeys(event["reason"] for event in run if event["reason"]))
+    for run in reversed(past.runs):
+        last = run.outcome
+        boxes = last.detail.get("boxes")
+        node = ",".join(map(str, last.node)) if last.node else f"map of {boxes:,} boxes" if boxes else ""
+        how = "; ".join(part for part in (node, last.choice or "") if part)
         yield RunShown(
-            at=last["recorded_at"][:19],
-            version=last["version"],
-            state=last["state"],
-            rows=last["rows_published"],
+            at=last.recorded_at[:19],
+            version=last.version,
+            state=last.state,
+            rows=last.rows_published,
             how=how,
-            why=why,
+            why=run.reasons,
         )
 
 
-def _room(trend: Sequence[Mapping[str, Any]]) -> Iterator[RoomShown]:
+def _room(trend: Sequence[HeadroomTrend]) -> Iterator[RoomShown]:
     for entry in trend:
-        requested, reached = (f"{entry['parameter']} = {entry[of]}" for of in ("asked", "reached"))
-        about = {name: entry[name] for name in ("version", "model", "sensitive")}
-        yield RoomShown(**about, asked=requested, reached=reached, room=entry["headroom"])
+        requested, reached = (f"{entry.parameter} = {getattr(entry, of)}" for of in ("asked", "reached"))
+        about = {name: getattr(entry, name) for name in ("version", "model", "sensitive")}
+        yield RoomShown(**about, asked=requested, reached=reached, room=entry.headroom)
 
 
-def _binding(trend: Sequence[Mapping[str, Any]], current: int | None) -> str | None:
-    known = [entry for entry in trend if entry["version"] == current and entry["headroom"] is not None]
+def _binding(trend: Sequence[HeadroomTrend], current: int | None) -> str | None:
+    known = [entry for entry in trend if entry.version == current and entry.headroom is not None]
     if not known:
         return None
-    least = min(known, key=lambda entry: float(entry["headroom"]))
-    about = f" of {least['sensitive']}" if least["sensitive"] else ""
-    requested, reached = (f"{least['parameter']} {least[of]}" for of in ("asked", "reached"))
-    return f"{least['model']}{about} (asked {requested}, reached {reached})"
+    least = min(known, key=lambda entry: entry.headroom or 0)
+    about = f" of {least.sensitive}" if least.sensitive else ""
+    requested, reached = (f"{least.parameter} {getattr(least, of)}" for of in ("asked", "reached"))
+    return f"{least.model}{about} (asked {requested}, reached {reached})"
 
 
 def _rights(spec: Spec) -> Iterator[RightShown]:
@@ -293,17 +295,17 @@ def _problems(spec: Spec) -> tuple[str, ...]:
         return (f"the verification ended without a result: {error}",)
 
 
-def room(tightest: Sequence[Mapping[str, Any]]) -> float | None:
+def room(tightest: Sequence[Guarantee]) -> float | None:
     """The least distance between asked and reached of all requirements, as a share of what is asked, as the ledger
     has it. tightest: of a node of `search --nodes all`. None where no requirement has one."""
     shares = [share for entry in tightest for share in _rooms(entry)]
     return min(shares, default=None)
 
 
-def _rooms(entry: Mapping[str, Any]) -> Iterator[float]:
-    reached = {figure["parameter"]: figure["value"] for figure in entry["values"]}
-    for bound in BY_NAME[entry["model"]].about.bounds:
-        requested, value = entry["asked"].get(bound.parameter), reached.get(bound.parameter)
+def _rooms(entry: Guarantee) -> Iterator[float]:
+    reached = {figure.parameter: figure.value for figure in entry.values}
+    for bound in BY_NAME[entry.model].about.bounds:
+        requested, value = entry.asked.get(bound.parameter), reached.get(bound.parameter)
         if isinstance(requested, int | float) and isinstance(value, int | float):
             share = headroom(Fraction(requested), value, larger=bound.stricter == "larger")
             if share is not None:

@@ -11,7 +11,9 @@ from typing import Any
 
 from qblock.errors import ParameterError
 from qblock.models import BY_NAME
+from qblock.results.base import Guarantee
 from qblock.results.report import WhatIf
+from qblock.results.search import SearchedNode
 from qblock.search.run import run_search
 from qblock.search.task import Task
 from qblock.spec import Requirement
@@ -21,44 +23,42 @@ STEP = 0.1
 MOST_SEARCHED = 500
 """Nodes of a lattice that is searched again for each question."""
 MOST_QUESTIONS = 24
-Node = Mapping[str, Any]
-"""A node of `search --nodes all`."""
 
 
 @dataclass(frozen=True)
 class Candidates:
     """Nodes with the metric that they are chosen by. chosen: the levels that the search took."""
 
-    nodes: Sequence[Node]
+    nodes: Sequence[SearchedNode]
     names: Sequence[str]
     words: Sequence[Sequence[str]]
     metric: str
     more_is_better: bool
     chosen: tuple[int, ...] | None
 
-    def best(self, change: str, passes: Callable[[Node], bool]) -> WhatIf:
+    def best(self, change: str, passes: Callable[[SearchedNode], bool]) -> WhatIf:
         """The best of the nodes that pass, by the metric; among equals the first."""
         passing = [node for node in self.nodes if passes(node)]
-        measured = [node for node in passing if measure_of(node, self.metric) is not None]
+        measured = [node for node in passing if measure_of(node.metrics, self.metric) is not None]
         sign = -1 if self.more_is_better else 1
         if not measured:
-            levels = tuple(passing[0]["levels"]) if passing else None
+            levels = passing[0].levels if passing else None
             return WhatIf(change=change, satisfying=len(passing), levels=levels, measure=None)
-        best = min(measured, key=lambda node: (sign * (measure_of(node, self.metric) or 0), node["levels"]))
-        measure = measure_of(best, self.metric)
-        return WhatIf(change=change, satisfying=len(passing), levels=tuple(best["levels"]), measure=measure)
+        best = min(measured, key=lambda node: (sign * (measure_of(node.metrics, self.metric) or 0), node.levels))
+        measure = measure_of(best.metrics, self.metric)
+        return WhatIf(change=change, satisfying=len(passing), levels=best.levels, measure=measure)
 
 
-def measure_of(node: Node, metric: str) -> float | None:
-    value = node["metrics"].get(metric)
+def measure_of(metrics: Mapping[str, Any], metric: str) -> float | None:
+    value = metrics.get(metric)
     return float(value) if isinstance(value, int | float) else None
 
 
 def what_if(lattice: Candidates) -> Iterator[WhatIf]:
     """Each requirement dropped, one step weaker and stronger; each column of the chosen node one level finer and
     coarser. Of a lattice in which no row is suppressed: a tightest value holds for the whole table there."""
-    yield lattice.best("as the spec asks", lambda node: all(entry["holds"] for entry in node["tightest"]))
-    entries = lattice.nodes[0]["tightest"]
+    yield lattice.best("as the spec asks", lambda node: all(entry.holds for entry in node.tightest))
+    entries = lattice.nodes[0].tightest
     for i, entry in enumerate(entries):
         named = model_of(entry)
         if len(entries) > 1:
@@ -69,20 +69,20 @@ def what_if(lattice: Candidates) -> Iterator[WhatIf]:
         yield from neighbours(lattice, lattice.chosen)
 
 
-def model_of(entry: Mapping[str, Any]) -> str:
+def model_of(entry: Guarantee) -> str:
     """A model of an answer, with what it is about."""
-    return entry["model"] + (f" of {', '.join(entry['sensitive'])}" if entry["sensitive"] else "")
+    return entry.model + (f" of {', '.join(entry.sensitive)}" if entry.sensitive else "")
 
 
-def in_words(entry: Mapping[str, Any], other: float) -> str:
+def in_words(entry: Guarantee, other: float) -> str:
     """Another value of the parameter that is compared."""
     name = deciding(entry)
-    return f"{model_of(entry)}: {name} = {other:g} instead of {entry['asked'][name]:g}"
+    return f"{model_of(entry)}: {name} = {other:g} instead of {entry.asked[name]:g}"
 
 
 def neighbours(lattice: Candidates, chosen: tuple[int, ...]) -> Iterator[WhatIf]:
     """Each column of the chosen node one level finer and coarser."""
-    by_levels = {tuple(node["levels"]): node for node in lattice.nodes}
+    by_levels = {node.levels: node for node in lattice.nodes}
     for i, name in enumerate(lattice.names):
         for step in (-1, 1):
             levels = (*chosen[:i], chosen[i] + step, *chosen[i + 1 :])
@@ -90,26 +90,26 @@ def neighbours(lattice: Candidates, chosen: tuple[int, ...]) -> Iterator[WhatIf]
             if node is not None:
                 finer = "finer" if step < 0 else "coarser"
                 change = f"{name} one level {finer}: {lattice.words[i][levels[i]]}"
-                fails = ", ".join(entry["model"] for entry in node["tightest"] if not entry["holds"])
-                said = change if node["satisfied"] else f"{change} (fails {fails})"
-                measure = measure_of(node, lattice.metric)
-                yield WhatIf(change=said, satisfying=int(node["satisfied"]), levels=levels, measure=measure)
+                fails = ", ".join(entry.model for entry in node.tightest if not entry.holds)
+                said = change if node.satisfied else f"{change} (fails {fails})"
+                measure = measure_of(node.metrics, lattice.metric)
+                yield WhatIf(change=said, satisfying=int(node.satisfied), levels=levels, measure=measure)
 
 
-def _passes(node: Node, *, but: int, requested: float | None = None) -> bool:
+def _passes(node: SearchedNode, *, but: int, requested: float | None = None) -> bool:
     """Whether all requirements hold but one, and that one for another parameter, if one is given."""
-    rest_holds = all(entry["holds"] for i, entry in enumerate(node["tightest"]) if i != but)
+    rest_holds = all(entry.holds for i, entry in enumerate(node.tightest) if i != but)
     return rest_holds and (requested is None or _admits(node, but, requested))
 
 
-def deciding(entry: Mapping[str, Any]) -> str:
+def deciding(entry: Guarantee) -> str:
     """The parameter that the check compares."""
-    return next(bound.parameter for bound in BY_NAME[entry["model"]].about.bounds if bound.decides)
+    return next(bound.parameter for bound in BY_NAME[entry.model].about.bounds if bound.decides)
 
 
-def steps(entry: Mapping[str, Any]) -> Iterator[float]:
+def steps(entry: Guarantee) -> Iterator[float]:
     """A step to either side of what was asked."""
-    requested = entry["asked"].get(deciding(entry))
+    requested = entry.asked.get(deciding(entry))
     if isinstance(requested, bool) or not isinstance(requested, int | float):
         return
     size = 1 if isinstance(requested, int) else requested * STEP
@@ -118,11 +118,11 @@ def steps(entry: Mapping[str, Any]) -> Iterator[float]:
             yield round(other, 9)
 
 
-def _admits(node: Node, i: int, requested: float) -> bool:
-    entry = node["tightest"][i]
+def _admits(node: SearchedNode, i: int, requested: float) -> bool:
+    entry = node.tightest[i]
     name = deciding(entry)
-    bound = next(bound for bound in BY_NAME[entry["model"]].about.bounds if bound.parameter == name)
-    value = next(figure["value"] for figure in entry["values"] if figure["parameter"] == name)
+    bound = next(bound for bound in BY_NAME[entry.model].about.bounds if bound.parameter == name)
+    value = next(figure.value for figure in entry.values if figure.parameter == name)
     if value is None:
         return False
     reached = float(value)
@@ -134,7 +134,7 @@ def _admits(node: Node, i: int, requested: float) -> bool:
 def searched(task: Task, lattice: Candidates) -> Iterator[WhatIf]:
     """The questions of `what_if`. With suppressed rows a tightest value holds for what is left alone, which another
     question leaves otherwise, so that each one is searched for; of all requirements, the first MOST_QUESTIONS."""
-    entries = lattice.nodes[0]["tightest"]
+    entries = lattice.nodes[0].tightest
     for change, privacy in list(_changes(task.spec.privacy, entries))[:MOST_QUESTIONS]:
         yield _answered(task, change, privacy, lattice.metric)
     if lattice.chosen is not None:
@@ -142,7 +142,7 @@ def searched(task: Task, lattice: Candidates) -> Iterator[WhatIf]:
 
 
 def _changes(
-    privacy: Sequence[Requirement], entries: Sequence[Mapping[str, Any]]
+    privacy: Sequence[Requirement], entries: Sequence[Guarantee]
 ) -> Iterator[tuple[str, tuple[Requirement, ...]]]:
     yield "as the spec asks", tuple(privacy)
     for i, entry in enumerate(entries):
@@ -165,5 +165,5 @@ def _answered(task: Task, change: str, privacy: tuple[Requirement, ...], metric:
     chosen = said["chosen"]
     if chosen is None:
         return WhatIf(change=change, satisfying=said["satisfying"], levels=None, measure=None)
-    measure, levels = measure_of(chosen, metric), tuple(chosen["levels"])
+    measure, levels = measure_of(chosen["metrics"], metric), tuple(chosen["levels"])
     return WhatIf(change=change, satisfying=said["satisfying"], levels=levels, measure=measure)

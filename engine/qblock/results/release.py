@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -309,6 +310,28 @@ class Event(Value):
     digest: str
 
 
+@dataclass(frozen=True)
+class Run:
+    """The events of one run of the job."""
+
+    events: tuple[Event, ...]
+
+    @property
+    def outcome(self) -> Event:
+        """Its last event; that it dropped an older version is no outcome of the run itself."""
+        return next((event for event in reversed(self.events) if event.state != "retired"), self.events[-1])
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it was refused or failed, and what else it recorded."""
+        return tuple(dict.fromkeys(event.reason for event in self.events if event.reason))
+
+    @property
+    def dropped(self) -> list[int | None]:
+        """The older versions that it dropped."""
+        return [event.version for event in self.events if event.state == "retired" and event is not self.outcome]
+
+
 class RecordedGuarantee(Value):
     """A guarantee of a version, as it was checked at a stage. asked, reached: exact texts; headroom: between them, as a
     share of what was asked."""
@@ -358,6 +381,14 @@ class History(Answer):
     events: tuple[Event, ...]
     guarantees: tuple[RecordedGuarantee, ...]
     headroom_trend: tuple[HeadroomTrend, ...]
+
+    @property
+    def runs(self) -> list[Run]:
+        """In the order in which they began."""
+        runs: dict[str | int, list[Event]] = {}
+        for event in self.events:
+            runs.setdefault(event.run or event.number, []).append(event)
+        return [Run(tuple(events)) for events in runs.values()]
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
         return [(e.number, e.recorded_at, e.state, e.version, e.rows_published, e.reason) for e in self.events]
