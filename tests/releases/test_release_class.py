@@ -173,7 +173,7 @@ def test_a_spec_may_be_a_path_a_mapping_or_a_spec(folder: Path) -> None:
 
 def test_a_ledger_is_that_of_a_spec_or_of_a_url(release: qblock.Release, folder: Path) -> None:
     by_spec = qblock.Ledger(str(folder / "spec.yaml")).upgrade()
-    by_url = qblock.Ledger(f"duckdb:///{folder / 'qblock' / 'ledger.sqlite'}").upgrade()
+    by_url = qblock.Ledger(f"sqlite:///{folder / 'qblock' / 'ledger.sqlite'}").upgrade()
     assert by_spec == by_url
     assert by_spec.before == by_spec.after
 
