@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -138,7 +138,7 @@ class ColumnLabels(Value):
 
     level: int
     name: str
-    form: str
+    form: Literal["plain", "range", "rest"]
     like: str | None = None
     share: Real
 
