@@ -140,8 +140,8 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "helpers: a view that was altered is left as it is",
         "publish/targets/postgresql_views.py",
-        "        if not known and not whole:",
-        "        if not whole:",
+        "            views = [view for view in views if view is self or view.name in there]\n",
+        "            pass\n        views = [self]\n",
         tests=(f"{HELPERS}::test_an_altered_helper_view_is_found_and_made_again",),
     ),
     Mutation(

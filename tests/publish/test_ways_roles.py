@@ -198,7 +198,8 @@ def test_a_reader_who_owns_the_schema_of_the_source(job: Job, roles: dict[str, s
         ("ALTER VIEW published.people OWNER TO {reader}", 'owns "published"."people"'),
         (
             "DROP VIEW published.people; CREATE VIEW published.people AS SELECT 1 AS a; "
-            "COMMENT ON VIEW published.people IS 'qblock release people'; "
+            "DO $$ BEGIN EXECUTE format('COMMENT ON VIEW published.people IS %L', "
+            "(SELECT comment FROM qblock.view WHERE name = 'people')); END $$; "
             "ALTER VIEW published.people OWNER TO {reader}",
             "owns the view published.people",
         ),

@@ -10,11 +10,9 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError
 from qblock.publish.targets import registry
-from qblock.publish.targets.identity import MARKED
 from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.lock_waits import Attempt
-from qblock.warehouse.postgresql_session import LEDGER_PATH, looking_along
 from qblock.warehouse.protocol import quote
 
 KINDS = {"r": "table", "p": "table", "m": "materialized view", "v": "view", "f": "foreign table", "S": "sequence"}
@@ -64,11 +62,6 @@ class View:
         return f"{quote(self.schema)}.{quote(self.name)}"
 
     @property
-    def mark(self) -> str:
-        """What the comment of one from before `qblock.view` begins with."""
-        return f"{MARKED}{self.spec.release}"
-
-    @property
     def begin(self) -> str:
         """How the statement that makes it begins."""
         return f"CREATE VIEW {self.sql} WITH (security_barrier=true)"
@@ -101,8 +94,6 @@ class View:
     def _own(self, facts: Any, row: registry.Row | None) -> bool:
         """Whether it was made for this release: its row names it, also after a restore, which keeps comments and gives
         other oids."""
-        if (facts.comment or "").split(";")[0] == self.mark:
-            return True
         if row is None or row.release != self.spec.release:
             return False
         return bool(row.object == facts.oid or row.comment == facts.comment)
@@ -116,17 +107,13 @@ class View:
         has its name; row: what is known of it."""
         if facts is None or facts.kind != "v":
             return False
-        signed = row is not None and (row.release, row.role) == (self.spec.release, self.role)
-        digest = row.digest if signed and row is not None else (facts.comment or "").partition("; sha256 ")[2]
-        if digest == _digest(statement, facts):
+        if row is not None and (row.release, row.role) != (self.spec.release, self.role):
+            return False
+        if row is None and registry.readable(connection):
+            return False
+        if row is not None and row.digest == _digest(statement, facts):
             return True
-        # The server leaves out the names of schemas that the path has: as a login named like the private schema saw it
-        # when sessions still had the login's path.
-        with looking_along(connection, LEDGER_PATH):
-            if digest == _digest(statement, self.facts(connection)):
-                return True
-        known = signed or (facts.comment or "").startswith(f"{self.mark}; ") or not registry.readable(connection)
-        return known and self._like_new(connection, statement, facts)
+        return self._like_new(connection, statement, facts)
 
     def _like_new(self, connection: sa.Connection, statement: str, facts: Any) -> bool:
         """Whether the server shows the view as one that it makes now of the same statement.

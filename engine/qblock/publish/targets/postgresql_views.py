@@ -97,8 +97,8 @@ class Views(View):
     def all_intact(
         self, connection: sa.Connection, layout: Layout, columns: Sequence[PublishedColumn], *, whole: bool = False
     ) -> bool:
-        """Whether all views are as `make_all` would make them, and have not been altered since. whole: also where an
-        earlier program made the view of the rows alone."""
+        """Whether all views are as `make_all` would make them, and have not been altered since. whole: also those that
+        are not there, for a login that may not read which ones there are."""
         return not self._altered(connection, self._definitions(layout, columns), whole=whole)
 
     def _altered(
@@ -107,10 +107,8 @@ class Views(View):
         """The views that are not as they should be."""
         there, known = self._present(connection)
         views = self._views
-        if not known and not whole:
-            # An earlier program made one alone; a login that may not read what is known looks at those that are there.
-            readable = registry.readable(connection)
-            views = [view for view in views if view is self or (view.name in there and not readable)]
+        if not whole and not registry.readable(connection):
+            views = [view for view in views if view is self or view.name in there]
         return [
             view
             for view in views

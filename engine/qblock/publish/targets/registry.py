@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 import sqlalchemy as sa
 
 from qblock.ledger.store import SCHEMA
-from qblock.publish.targets.identity import MARKED
 from qblock.warehouse import postgresql_session
 
 TABLE = sa.Table(
@@ -46,7 +45,7 @@ def readable(connection: sa.Connection) -> bool:
 
 
 def rows(connection: sa.Connection, schema: str, names: Sequence[str]) -> dict[str, Row]:
-    """What is known of views by name; none of one that qblock did not make, or an earlier program."""
+    """What is known of views by name; none of one that qblock did not make."""
     return {row.name: row for row in _rows(connection, TABLE.c.schema == schema, TABLE.c.name.in_(names))}
 
 
@@ -74,5 +73,6 @@ def forget(connection: sa.Connection, schema: str, name: str) -> None:
 
 def own(connection: sa.Connection) -> list[int]:
     """The oids of views that this login made as views of releases: what they show is what is published."""
-    query = postgresql_session.statement("own_views" if readable(connection) else "own_views_before")
-    return [int(oid) for oid in connection.scalars(query, {"mark": f"{MARKED}%"})]
+    if not readable(connection):
+        return []
+    return [int(oid) for oid in connection.scalars(postgresql_session.statement("own_views"))]
