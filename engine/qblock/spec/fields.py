@@ -162,17 +162,12 @@ def _share(raw: object) -> Fraction:
 
 
 def _cohort(raw: object) -> int | str:
-    if raw is None or text_or_none(raw) == "auto":
+    if getattr(raw, "text", raw) in (None, "auto"):
         return "auto"
     try:
         return least(1)(raw)
     except ValueError:
         raise ValueError("{it} is not a size of a cohort; write a whole number from 1, or auto") from None
-
-
-def text_or_none(raw: object) -> str | None:
-    """The text of what was written, if it is one."""
-    return raw if isinstance(raw, str) else raw.text if isinstance(raw, Scalar) else None
 
 
 def _age(raw: object) -> timedelta:

@@ -199,19 +199,16 @@ def _two_sources(source: Schema) -> None:
     for word in ("anyOf", "default"):
         source["properties"]["file"].pop(word)
     source["properties"]["file"] |= {"type": "string", "pattern": r"\.([pP][aA][rR][qQ][uU][eE][tT]|[cC][sS][vV])$"}
-    source["properties"]["types"]["additionalProperties"] = {"type": "string", "pattern": _types()}
+    # The names of types, in lower case or capitals.
+    words = "|".join(f"{word}|{word.upper()}" for word in (*WORDS, *ALSO))
+    types = rf"^({words}|(decimal|numeric|DECIMAL|NUMERIC) *\( *[0-9]+ *(, *[0-9]+ *)?\))$"
+    source["properties"]["types"]["additionalProperties"] = {"type": "string", "pattern": types}
     csv = {"properties": {"file": {"pattern": r"\.[cC][sS][vV]$"}}, "required": ["file"]}
     source["oneOf"] = [
         {"required": ["url", "table"], "properties": {"file": False, "types": False}},
         {"required": ["file"], "properties": {"url": False, "table": False}},
     ]
     source["dependentSchemas"] = {"types": csv}
-
-
-def _types() -> str:
-    """The names of types, in lower case or capitals."""
-    words = "|".join(f"{word}|{word.upper()}" for word in (*WORDS, *ALSO))
-    return rf"^({words}|(decimal|numeric|DECIMAL|NUMERIC) *\( *[0-9]+ *(, *[0-9]+ *)?\))$"
 
 
 def _rule(role: str, keys: Iterable[str]) -> Schema:
