@@ -88,4 +88,4 @@ def test_a_search_loads_nothing_of_the_job(folder: Path) -> None:
     )
     used = set(ran.stdout.splitlines()[-1].removeprefix("rooms:").split())
     assert "search" in used, ran.stderr
-    assert used & {"release", "ledger", "publish", "demo", "profiling", "report", "tables"} == set()
+    assert used & {"release", "ledger", "publish", "demo", "profiling", "report", "tables", "bayes"} == set()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from qblock.metrics import BY_NAME
 from qblock.models import Tightest, parameters_of
 from qblock.models.ratios import double
 from qblock.search.assessment import HELD_BY_ALL, Assessment, metrics_json, requirements_json, weights_json
-from qblock.search.boxes.recoded import Recoded
 from qblock.search.lattice import SLACK, Outcome
 from qblock.search.task import Task
 from qblock.search.utility import MARGINAL, Metrics
 from qblock.spec import Requirement, Spec
+
+if TYPE_CHECKING:
+    from qblock.search.boxes.recoded import Recoded
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from qblock.blocks import Floats
 from qblock.errors import values_shown
 from qblock.lattice import Lattice, Node
 from qblock.search.assessment import metrics_json
-from qblock.search.boxes.recoded import Recoded, check_same, count_map, search_map
 from qblock.search.choose import candidates, choose, metric_named
 from qblock.search.lattice import Outcome
 from qblock.search.nodes import MOST_BEFORE_A_MAP, check_listed, check_searchable, pinned_node
@@ -28,6 +27,9 @@ from qblock.spec import Spec
 from qblock.warehouse import Warehouse, warehouse_of
 from qblock.warehouse.engines import ENGINES, local_warehouse
 from qblock.warehouse.protocol import Session
+
+if TYPE_CHECKING:
+    from qblock.search.boxes.recoded import Recoded
 
 Tallies = Callable[[Stage], Pace | None]
 """Gives what is told after each question of a stage."""
@@ -88,6 +90,8 @@ def recoded(task: Task, recoding: Recoded, relation: Admitted | None = None) -> 
 
     Raises QblockError where its boxes are not those that the search counted.
     """
+    from qblock.search.boxes.recoded import check_same  # a map's alone
+
     spec, session = recoding.task.spec, task.source.session
     session.clear()
     with task_over(open_recoded(spec, session, recoding.stated, relation=relation)) as again:
@@ -185,6 +189,8 @@ def _with_pinned(result: SearchResult, stated: Mapping[str, Any] | None, tally: 
         if not chosen.satisfied:
             why = f"the pinned node {list(chosen.node)} fails {failed(chosen)}"
         return replace(result, chosen=chosen, why=why)
+    from qblock.search.boxes.recoded import count_map  # a map's alone
+
     assert stated is not None
     recoded = count_map(task, stated, tally("boxes"))
     why = f"the recoding map of version {spec.map_version} is named in the spec: it was checked, not searched"
@@ -211,6 +217,8 @@ def _with_node(
 
 def _with_map(result: SearchResult, metrics: Metrics, tally: Tallies, deadline: Deadline) -> SearchResult:
     """With the map whose splits begin at the top or at the chosen node, in place of that node."""
+    from qblock.search.boxes.recoded import search_map  # a map's alone
+
     node, full = result.chosen, None
     if node is not None and node.satisfied:
         full = {"levels": list(node.node), "suppressed": node.suppressed, "metrics": metrics_json(metrics.of(node))}

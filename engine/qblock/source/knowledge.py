@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from qblock import comparison
-from qblock.bayes.joint import whole_weights
 from qblock.blocks import Blocks, Guards, Ints, Reference
 from qblock.comparison import Matcher
 from qblock.errors import InputError, counted, quoted
@@ -422,6 +421,8 @@ class KnownPopulation:
             return of_source(self.source, list(self.source.sensitives).index(sensitive))
         names = [*self.source.quasi_identifiers, sensitive]
         if self._file is not None:
+            from qblock.bayes.joint import whole_weights  # the beliefs of an audit alone
+
             texts: Mapping[str, pa.Array] = {name: pa.array(self._file[name], pa.string()) for name in names}
             return self._coded(texts, whole_weights(self._file[WEIGHT]), sensitive)
         table = self._counted(names)
