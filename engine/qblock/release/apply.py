@@ -216,6 +216,9 @@ def _check_same_content(run: Run) -> None:
 
 def _copy(run: Run, _: steps.CopyVersion) -> None:
     run.reserve_version(run.version)
+    if run.joint.inherited is not None:
+        # Nothing was searched, so it is still open; to copy rows and to count them again may take long.
+        run.place.close_crosswalk()
     shown = shown_by(run)
     run.target.stage(run.task.source.session, run.chosen.copy, shown, run.version, run.stamp, run.record)
     # The snapshot ends here: what follows reads only the copy.
