@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +138,7 @@ def test_a_crosswalk_beside_another_source_is_read_with_temporary_tables(
     if engine == "postgresql":
         url = request.getfixturevalue("postgresql_url")
     place: Any = place_of_url(url, tmp_path)
-    place = replace(place, atomic=False)
+    place.atomic = False
     prepare(place)
     nobody: Any = None
     for _ in range(2):  # nor is a table left to be in the way of the next
