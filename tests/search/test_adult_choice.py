@@ -44,21 +44,21 @@ def chosen(shared: Path, url: str, quasi_identifiers: int, limit: str, by: str) 
 @pytest.mark.parametrize("limit", ["0.02", "0.05"])
 def test_five_quasi_identifiers_against_a_scan_by_numpy(shared: Path, url: str, limit: str) -> None:
     adult = Adult(shared, NAMES[:5], 5)
-    found = {}
+    figures = {}
     for node in adult.lattice.nodes():
         keys, sizes = adult.blocks(node)
         kept = sizes >= 5
         published = Published.of_blocks(node, adult.hierarchies, keys[kept], sizes[kept], len(adult.rows))
         if published.suppressed <= float(limit) * len(adult.rows):
-            found[node] = {name: BY_NAME[name].of(published) for name in ("loss", "discernibility")}
+            figures[node] = {name: BY_NAME[name].of(published) for name in ("loss", "discernibility")}
     for name in ("loss", "discernibility"):
         result = chosen(shared, url, 5, limit, name)
-        best = min(found, key=lambda node, name=name: (float(f"{found[node][name]:.12g}"), sum(node), node))
+        best = min(figures, key=lambda node, name=name: (float(f"{figures[node][name]:.12g}"), sum(node), node))
         assert result.chosen is not None
         assert result.chosen.node == best
-        assert result.metrics[name] == pytest.approx(found[best][name])
+        assert result.metrics[name] == pytest.approx(figures[best][name])
         assert result.outcome is not None
-        assert result.outcome.satisfying() == sorted(found)
+        assert result.outcome.satisfying() == sorted(figures)
 
 
 def test_seven_quasi_identifiers_as_arx_chooses(shared: Path, url: str) -> None:

@@ -16,16 +16,16 @@ pytestmark = pytest.mark.either_engine
 
 
 @pytest.mark.parametrize("by", [*MARGINAL, "discernibility"])
-@pytest.mark.parametrize("asked", PRIVACY)
-def test_the_best_node_alone_is_the_best_of_all(warehouse: Any, tmp_path: Path, asked: str, by: str) -> None:
-    privacy, more = PRIVACY[asked]
+@pytest.mark.parametrize("case", PRIVACY)
+def test_the_best_node_alone_is_the_best_of_all(warehouse: Any, tmp_path: Path, case: str, by: str) -> None:
+    privacy, more = PRIVACY[case]
     rows = people(tmp_path, 240, 3)
     url = warehouse("t", {column.name: column.values for column in rows.columns})
-    found = []
+    results = []
     for best_only in (False, True):
         with opened(url, "t", rows.attributes(), tmp_path, privacy=privacy, search={"choose_by": by}, **more) as task:
-            found.append(run_search(task, best_only=best_only))
-    whole, best = found
+            results.append(run_search(task, best_only=best_only))
+    whole, best = results
     assert best.chosen.node == whole.chosen.node
     assert best.metrics == whole.metrics
     if by in MARGINAL:
@@ -34,9 +34,9 @@ def test_the_best_node_alone_is_the_best_of_all(warehouse: Any, tmp_path: Path, 
         assert best.minimal == whole.minimal
 
 
-@pytest.mark.parametrize("asked", ["recursive", "suppressed"])
-def test_nodes_that_cannot_win_are_not_decided(warehouse: Any, tmp_path: Path, asked: str) -> None:
-    privacy, more = PRIVACY[asked]
+@pytest.mark.parametrize("case", ["recursive", "suppressed"])
+def test_nodes_that_cannot_win_are_not_decided(warehouse: Any, tmp_path: Path, case: str) -> None:
+    privacy, more = PRIVACY[case]
     rows = people(tmp_path, 240, 3)
     url = warehouse("t", {column.name: column.values for column in rows.columns})
     search = {"choose_by": "loss"}

@@ -88,8 +88,8 @@ def test_candidates_hold_the_best_node(metric: object, table: Table, data: st.Da
         def value(node: tuple[int, ...], least: int = least) -> float:
             return metric.of(table.published(node, least))
 
-        some = choose(candidates(outcome, metric.name, suppression=least > 1), value, metric.name)
-        assert some == choose(outcome.satisfying(), value, metric.name)
+        chosen = choose(candidates(outcome, metric.name, suppression=least > 1), value, metric.name)
+        assert chosen == choose(outcome.satisfying(), value, metric.name)
 
 
 @given(shape=st.lists(st.integers(1, 4), min_size=1, max_size=4), data=st.data())

@@ -80,7 +80,7 @@ PRIVACY = [
 ]
 
 
-def made(spec: Spec, **options: Any) -> Comparison:
+def compare_spec(spec: Spec, **options: Any) -> Comparison:
     with open_task(spec) as task:
         return compare(task, **options)
 
@@ -99,21 +99,21 @@ def expected(values: list[tuple[Exact, int]], larger: bool, budget: int) -> Exac
     return (max if larger else min)(affordable, key=decimal_of)
 
 
-def same(found: Any, wanted: Exact) -> bool:
-    if isinstance(found, float) or isinstance(wanted, float):
-        return bool(found == wanted)
-    return abs(decimal_of(found) - decimal_of(wanted)) < Fraction(1, 10**25)
+def same(value: Any, wanted: Exact) -> bool:
+    if isinstance(value, float) or isinstance(wanted, float):
+        return bool(value == wanted)
+    return abs(decimal_of(value) - decimal_of(wanted)) < Fraction(1, 10**25)
 
 
 @pytest.mark.parametrize("budget", [0, 4])
 def test_every_value_of_every_node(warehouse: Any, tmp_path: Path, budget: int) -> None:
     rows = rows_of(1, 40)
-    found = made(load(warehouse, tmp_path, rows, PRIVACY, f"suppression_limit: {budget}\n"))
+    comparison = compare_spec(load(warehouse, tmp_path, rows, PRIVACY, f"suppression_limit: {budget}\n"))
     tables = {"": slow(rows), " s": slow(rows), " y": slow(rows, "y")}
     seen = set()
-    for row in found.rows:
+    for row in comparison.rows:
         blocks = {name: list(table.blocks(row.node).values()) for name, table in tables.items()}
-        for definition, values in zip(found.definitions, row.values, strict=True):
+        for definition, values in zip(comparison.definitions, row.values, strict=True):
             if definition.requested:
                 continue
             suffix = next((s for s in (" s", " y") if definition.name.endswith(s)), "")
@@ -124,14 +124,14 @@ def test_every_value_of_every_node(warehouse: Any, tmp_path: Path, budget: int) 
                 row.node,
                 definition.name,
             )
-    assert len(found.rows) == 6
+    assert len(comparison.rows) == 6
     assert seen == {"k_anonymity", "epsilon_m_anonymity(epsilon=0.4) y", "delta_l_diversity(delta=0.4) y"} | {
         f"{name} {s}"
         for name in {*BATTERY, "nt_closeness(n=40, variant=own_or_top)"} - {"k_anonymity"}
         for s in "sy"
         if not ("hierarchical" in name and s == "y") and not ("ordered" in name and s == "s")
     }
-    assert {(one.of, one.why.split(":")[0]) for one in found.not_computed} >= {
+    assert {(entry.of, entry.why.split(":")[0]) for entry in comparison.not_computed} >= {
         ("k_map", "needs a population table, which `privacy` names for one of its models"),
         ("delta_presence", "needs a population table, which `privacy` names for one of its models"),
         ("t_closeness (s, distance=ordered)", "needs an order"),
@@ -147,16 +147,18 @@ def satisfying(table: Table, name: str, budget: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("budget", [0, 5])
 def test_verdicts_minimal_nodes_and_inclusions(warehouse: Any, tmp_path: Path, budget: int) -> None:
     rows = rows_of(9, 30)
-    found = made(load(warehouse, tmp_path, rows, PRIVACY, f"suppression_limit: {budget}\n"), sensitives=["s"])
+    comparison = compare_spec(
+        load(warehouse, tmp_path, rows, PRIVACY, f"suppression_limit: {budget}\n"), sensitives=["s"]
+    )
     table = slow(rows)
     sets = {name: set(satisfying(table, name, budget)) for name in ASKED}
-    answer = to_json(found)
+    answer = to_json(comparison)
     assert {entry["definition"] for entry in answer["asked"]} == set(ASKED)
     for entry in answer["asked"]:
         nodes = sets[entry["definition"]]
         assert entry["satisfying"] == len(nodes)
         assert entry["minimal"] == [list(node) for node in lattices.minimal(nodes)]
-    more, equal = inclusions(found)
+    more, equal = inclusions(comparison)
     assert {(i.more, i.less): i.only for i in more} == {
         (a, b): len(sets[a] - sets[b]) for a in ASKED for b in ASKED if sets[b] < sets[a]
     }
@@ -164,7 +166,7 @@ def test_verdicts_minimal_nodes_and_inclusions(warehouse: Any, tmp_path: Path, b
         frozenset((a, b)) for a in ASKED for b in ASKED if a != b and sets[a] == sets[b]
     }
     assert more
-    reached = {(i.more, i.less) for i in compared(found).directly_more_useful}
+    reached = {(i.more, i.less) for i in compared(comparison).directly_more_useful}
     for _ in ASKED:
         reached |= {(a, d) for a, b in reached for c, d in reached if b == c}
     assert reached == {(i.more, i.less) for i in more}
@@ -172,12 +174,14 @@ def test_verdicts_minimal_nodes_and_inclusions(warehouse: Any, tmp_path: Path, b
 
 def test_the_best_metrics_are_those_of_what_would_be_published(warehouse: Any, tmp_path: Path) -> None:
     rows, budget = rows_of(6, 30), 5
-    found = made(load(warehouse, tmp_path, rows, PRIVACY, f"suppression_limit: {budget}\n"), sensitives=["s"])
+    comparison = compare_spec(
+        load(warehouse, tmp_path, rows, PRIVACY, f"suppression_limit: {budget}\n"), sensitives=["s"]
+    )
     table = slow(rows)
-    for definition in found.requested:
+    for definition in comparison.requested:
         passes = ASKED[definition.name]
         nodes = satisfying(table, definition.name, budget)
-        figures = best(found, definition)
+        figures = best(comparison, definition)
         costs = []
         for node in nodes:
             blocks = list(table.blocks(node).values())
@@ -200,19 +204,19 @@ def test_counts_are_fetched_once_per_node_and_attribute(
 
     spec = load(warehouse, tmp_path, rows_of(1, 20), PRIVACY)
     monkeypatch.setattr(FrequencySets, "blocks", counted)
-    found = made(spec)
-    assert sorted(fetched) == sorted((row.node, i) for row in found.rows for i in (0, 1))
+    comparison = compare_spec(spec)
+    assert sorted(fetched) == sorted((row.node, i) for row in comparison.rows for i in (0, 1))
 
 
 def test_the_table_as_csv(warehouse: Any, tmp_path: Path) -> None:
     rows = rows_of(2, 25)
-    found = made(load(warehouse, tmp_path, rows, PRIVACY))
-    write_csv(found, tmp_path / "all.csv")
+    comparison = compare_spec(load(warehouse, tmp_path, rows, PRIVACY))
+    write_csv(comparison, tmp_path / "all.csv")
     with (tmp_path / "all.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
-    assert [(int(line["a"]), int(line["b"])) for line in lines] == [row.node for row in found.rows]
+    assert [(int(line["a"]), int(line["b"])) for line in lines] == [row.node for row in comparison.rows]
     table = slow(rows)
-    for line, row in zip(lines, found.rows, strict=True):
+    for line, row in zip(lines, comparison.rows, strict=True):
         sizes = [len(block.rows) for block in table.blocks(row.node).values()]
         assert int(line["height"]) == sum(row.node)
         assert int(line["blocks"]) == len(sizes)
@@ -228,8 +232,8 @@ def test_the_table_as_csv(warehouse: Any, tmp_path: Path) -> None:
 
 
 def test_json_is_plain(warehouse: Any, tmp_path: Path) -> None:
-    found = made(load(warehouse, tmp_path, rows_of(2, 25), PRIVACY))
-    answer = json.loads(json.dumps(to_json(found), allow_nan=False))
+    comparison = compare_spec(load(warehouse, tmp_path, rows_of(2, 25), PRIVACY))
+    answer = json.loads(json.dumps(to_json(comparison), allow_nan=False))
     (first, second) = answer["epsilon"]
     assert (first["sensitive"], second["sensitive"]) == ("s", "y")
     assert first["adversaries"][:2] == ["I 1000 uniform", "I 1000 table"]
@@ -239,25 +243,27 @@ def test_json_is_plain(warehouse: Any, tmp_path: Path) -> None:
 
 
 def test_the_self_check_finds_nothing_and_would_find_something(warehouse: Any, tmp_path: Path) -> None:
-    found = made(load(warehouse, tmp_path, rows_of(3, 40), [*PRIVACY, "nt_closeness: {n: 9, t: 0.2, sensitive: s}"]))
-    checked, wrong = violations(found)
+    comparison = compare_spec(
+        load(warehouse, tmp_path, rows_of(3, 40), [*PRIVACY, "nt_closeness: {n: 9, t: 0.2, sensitive: s}"])
+    )
+    checked, wrong = violations(comparison)
     assert wrong == []
-    assert set(checked) == {c for d in found.definitions if d.model.monotone.generalization for c in d.columns}
-    assert {d.model.name for d in found.definitions if not d.model.monotone.generalization} >= {
+    assert set(checked) == {c for d in comparison.definitions if d.model.monotone.generalization for c in d.columns}
+    assert {d.model.name for d in comparison.definitions if not d.model.monotone.generalization} >= {
         "nt_closeness",
         "epsilon_m_anonymity",
     }
     # The values of the finest and of the most general node change places.
-    first, last = found.rows[0], found.rows[-1]
-    rows = (replace(first, values=last.values), *found.rows[1:-1], replace(last, values=first.values))
-    broken = violations(replace(found, rows=rows))[1]
+    first, last = comparison.rows[0], comparison.rows[-1]
+    rows = (replace(first, values=last.values), *comparison.rows[1:-1], replace(last, values=first.values))
+    broken = violations(replace(comparison, rows=rows))[1]
     assert {v.column for v in broken} >= {"k_anonymity: k", "entropy_l_diversity s: l", "delta_disclosure s: delta"}
     assert all(first.node == v.finer or last.node == v.coarser for v in broken)
 
 
 def test_only_models_that_stay_monotone_under_suppression_are_checked_then(warehouse: Any, tmp_path: Path) -> None:
-    found = made(load(warehouse, tmp_path, rows_of(3, 40), PRIVACY, "suppression_limit: 3\n"))
-    checked, wrong = violations(found)
+    comparison = compare_spec(load(warehouse, tmp_path, rows_of(3, 40), PRIVACY, "suppression_limit: 3\n"))
+    checked, wrong = violations(comparison)
     assert wrong == []
     assert {c.split(":")[0].split("(")[0].split(" ")[0] for c in checked} == {"k_anonymity", "distinct_l_diversity"}
 
@@ -279,9 +285,9 @@ def test_further_definitions_come_from_a_file(warehouse: Any, tmp_path: Path) ->
     spec = load(warehouse, tmp_path, rows_of(2, 25), PRIVACY[:1])
     file = tmp_path / "more.yaml"
     file.write_text("privacy:\n  - t_closeness: {t: 0.25, distance: ordered, sensitive: y}\n", "utf-8")
-    found = made(spec, file=file)
-    assert [d.name for d in found.requested] == ["k_anonymity(k=3)", "t_closeness(t=0.25, distance=ordered) y"]
-    assert [d.name for d in made(spec, file=file, sensitives=["s"]).requested] == ["k_anonymity(k=3)"]
+    comparison = compare_spec(spec, file=file)
+    assert [d.name for d in comparison.requested] == ["k_anonymity(k=3)", "t_closeness(t=0.25, distance=ordered) y"]
+    assert [d.name for d in compare_spec(spec, file=file, sensitives=["s"]).requested] == ["k_anonymity(k=3)"]
     for text, wanted in (
         ("privacy:\n  - t_closeness: {t: 2, sensitive: y}\n", "more.yaml:2: privacy[0].t_closeness.t: "),
         ("- k_anonymity: {k: 2}\n", "more.yaml:1: "),
@@ -290,39 +296,39 @@ def test_further_definitions_come_from_a_file(warehouse: Any, tmp_path: Path) ->
     ):
         file.write_text(text, "utf-8")
         with pytest.raises(InputError) as caught:
-            made(spec, file=file)
+            compare_spec(spec, file=file)
         assert wanted in str(caught.value)
     with pytest.raises(InputError, match=r"absent\.yaml: cannot be read"):
-        made(spec, file=tmp_path / "absent.yaml")
+        compare_spec(spec, file=tmp_path / "absent.yaml")
     with pytest.raises(InputError, match="--sensitive a: not a sensitive attribute of the spec; valid: s, y"):
-        made(spec, sensitives=["a"])
+        compare_spec(spec, sensitives=["a"])
 
 
 @pytest.mark.parametrize("budget", [0, 4])
 def test_what_a_definition_grants_is_never_less_than_what_its_nodes_reach(
     warehouse: Any, tmp_path: Path, budget: int
 ) -> None:
-    asked = [
+    privacy = [
         *PRIVACY,
         "recursive_cl_diversity: {c: 2, l: 2, sensitive: s}",
         "t_closeness: {t: 0.3, sensitive: s}",
         "epsilon_privacy: {epsilon: 3, adversary: III, sensitive: s}",
     ]
-    found = made(load(warehouse, tmp_path, rows_of(9, 60), asked, f"suppression_limit: {budget}\n"))
-    grants = granted(found)
-    assert all(one.reached is None or one.reached <= one.implied.epsilon for one in grants if one.node)
-    by = {(one.definition, one.sensitive, one.adversary): one for one in grants}
+    comparison = compare_spec(load(warehouse, tmp_path, rows_of(9, 60), privacy, f"suppression_limit: {budget}\n"))
+    grants = granted(comparison)
+    assert all(grant.reached is None or grant.reached <= grant.implied.epsilon for grant in grants if grant.node)
+    by = {(grant.definition, grant.sensitive, grant.adversary): grant for grant in grants}
     three = by["recursive_cl_diversity(c=2, l=2) s", "s", "III uniform"]
     # Four values in the taxonomy: max(4 * 2/3, 3 * 3/4).
     assert three.implied.epsilon == Fraction(8, 3)
     assert by["epsilon_privacy(epsilon=3, adversary=III) s", "s", "III uniform"].implied.epsilon == 3
     assert by["k_anonymity(k=3)", "y", "III uniform"].implied.epsilon == math.inf
     assert ("frequency_l_diversity(l=2) s", "y", "III uniform") not in by
-    assert any(one.node and one.reached > 1 and one.implied.epsilon < math.inf for one in grants)
-    satisfied = {row.node for row in found.rows if row.verdicts[three.definition].satisfied}
-    number = next(i for i, d in enumerate(found.definitions) if d.name == f"{EPSILON}III) s")
-    assert three.reached == max(row.values[number][0].value for row in found.rows if row.node in satisfied)
-    answer = json.loads(json.dumps(to_json(found), allow_nan=False))["granted"]
+    assert any(grant.node and grant.reached > 1 and grant.implied.epsilon < math.inf for grant in grants)
+    satisfied = {row.node for row in comparison.rows if row.verdicts[three.definition].satisfied}
+    number = next(i for i, d in enumerate(comparison.definitions) if d.name == f"{EPSILON}III) s")
+    assert three.reached == max(row.values[number][0].value for row in comparison.rows if row.node in satisfied)
+    answer = json.loads(json.dumps(to_json(comparison), allow_nan=False))["granted"]
     assert len(answer) == len(grants)
-    typed = compared(found).granted
-    assert [one.epsilon for one in typed] == [one["epsilon"] for one in answer]
+    typed = compared(comparison).granted
+    assert [grant.epsilon for grant in typed] == [grant["epsilon"] for grant in answer]

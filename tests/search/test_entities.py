@@ -43,35 +43,35 @@ def test_the_multi_attribute_form(warehouse: Any, tmp_path: Path, entry: str, li
 
     def passes(block: Block) -> bool:
         parts = diversity.multi_attribute_blocks(block, ["s", "y"])
-        return all(BASES[entry](part) for found in parts.values() for part in found)
+        return all(BASES[entry](part) for blocks in parts.values() for part in blocks)
 
     with open_task(spec) as task:
-        found = run_search(task)
+        result = run_search(task)
         counted = {node: task.counts(node).failing_rows for node in task.lattice.nodes()}
     assert counted == {node: lattices.suppressed_rows(table, node, passes) for node in table.nodes()}
-    assert found.outcome is not None
-    assert found.outcome.satisfying() == sorted(lattices.satisfying(table, passes, limit))
+    assert result.outcome is not None
+    assert result.outcome.satisfying() == sorted(lattices.satisfying(table, passes, limit))
     assert len(set(counted.values())) > 1
 
 
 def test_a_comparison(warehouse: Any, tmp_path: Path) -> None:
     rows = rows_of(13, 60, people=25)
-    asked = ["k_anonymity: {k: 3}", "entropy_l_diversity: {l: 2, sensitive: s}"]
-    spec = load(warehouse, tmp_path, rows, asked, "count: entities\n")
+    privacy = ["k_anonymity: {k: 3}", "entropy_l_diversity: {l: 2, sensitive: s}"]
+    spec = load(warehouse, tmp_path, rows, privacy, "count: entities\n")
     table = slow(rows, entity="person")
     with open_task(spec) as task:
-        found = compare(task, sensitives=["s"])
-    names = {d.name: i for i, d in enumerate(found.definitions)}
-    for row in found.rows:
+        comparison = compare(task, sensitives=["s"])
+    names = {d.name: i for i, d in enumerate(comparison.definitions)}
+    for row in comparison.rows:
         blocks = list(table.blocks(row.node).values())
         assert row.values[names["k_anonymity"]][0].value == min(b.size() for b in blocks)
-        worst = max(diversity.alpha_tightest(b) for b in blocks)
-        assert row.values[names["alpha_k_anonymity(k=1) s"]][0].value == worst
+        largest = max(diversity.alpha_tightest(b) for b in blocks)
+        assert row.values[names["alpha_k_anonymity(k=1) s"]][0].value == largest
         assert row.figures["discernibility"] == sum(len(b.rows) ** 2 for b in blocks)
-    answer = {entry["definition"]: entry for entry in to_json(found)["asked"]}
+    answer = {entry["definition"]: entry for entry in to_json(comparison)["asked"]}
     nodes = lattices.satisfying(table, lambda b: diversity.k_holds(b, 3))
     assert answer["k_anonymity(k=3)"]["minimal"] == [list(node) for node in lattices.minimal(nodes)]
-    checked, wrong = violations(found)
+    checked, wrong = violations(comparison)
     assert wrong == []
     assert {column.split(":")[0] for column in checked} == {"k_anonymity", "k_anonymity(k=3)", "distinct_l_diversity s"}
 
@@ -88,14 +88,14 @@ def test_the_table_as_superset_has_people(warehouse: Any, tmp_path: Path) -> Non
     with open_task(spec) as task:
         for node in task.lattice.nodes():
             blocks = list(table.blocks(node).values())
-            for requirement, found in zip(spec.privacy, task.assess(node).tightest, strict=True):
+            for requirement, tightest in zip(spec.privacy, task.assess(node).tightest, strict=True):
                 model = requirement.model
                 assert isinstance(model, NtCloseness)
                 expected = {
                     "t": max(closeness.nt_tightest_t(b, model.n, model.variant, "equal") for b in blocks),
                     "n": min(closeness.nt_tightest_n(b, model.t, model.variant, "equal") for b in blocks),
                 }
-                assert {v.parameter: v.value for v in found.values} == expected
+                assert {v.parameter: v.value for v in tightest.values} == expected
                 seen.add(expected["n"])
     assert max(seen) <= people
     assert people in seen

@@ -70,10 +70,10 @@ def guarded(wishes: Sequence[Wish], groups: bool) -> Guarded:
     sets: dict[tuple[str, Any], set[str]] = {}
     for person, value, group in wishes:
         sets.setdefault((person, group if groups else value), set()).add(value)
-    found: Guarded = {}
+    of_person: Guarded = {}
     for (person, _), values in sets.items():
-        found.setdefault(person, []).append(frozenset(values))
-    return found
+        of_person.setdefault(person, []).append(frozenset(values))
+    return of_person
 
 
 def smallest(block: Block, wishes: Guarded, kind: dict[str, Any]) -> Exact:
@@ -106,13 +106,13 @@ def test_every_block_is_guarded_for_its_people(warehouse: Any, tmp_path: Path, k
     with open_task(spec) as task:
         for node in task.lattice.nodes():
             blocks = sorted(smallest(block, wishes, KINDS[kind]) for block in table.blocks(node).values())
-            found = task.assess(node)
-            ((part,),) = found.counts.parts
+            assessment = task.assess(node)
+            ((part,),) = assessment.counts.parts
             each = [part.model.tightest(part.blocks.select([i]), part.reference) for i in range(len(part.blocks))]
             assert sorted(tightest.values[0].value for tightest in each) == blocks
-            assert found.tightest[0].values[0].value == blocks[-1]
-            assert int(found.counts.failing.sum()) == sum(value > 2 for value in blocks)
-            assert found.satisfied == (blocks[-1] <= 2)
+            assert assessment.tightest[0].values[0].value == blocks[-1]
+            assert int(assessment.counts.failing.sum()) == sum(value > 2 for value in blocks)
+            assert assessment.satisfied == (blocks[-1] <= 2)
             seen |= set(blocks)
     assert len(seen) > 2 or kind == "adversary: IV"
 
@@ -126,11 +126,11 @@ def test_minimal_nodes_with_and_without_suppression(warehouse: Any, tmp_path: Pa
     table, wishes = slow(rows), guarded(WISHES, True)
     nodes = lattices.satisfying(table, lambda b: smallest(b, wishes, KINDS[kind]) <= Fraction(epsilon), int(limit))
     with open_task(spec) as task:
-        found = run_search(task)
-    assert found.outcome is not None
-    assert found.outcome.satisfying() == sorted(nodes)
-    assert found.minimal == lattices.minimal(nodes)
-    assert found.outcome.optimality == "scanned"
+        result = run_search(task)
+    assert result.outcome is not None
+    assert result.outcome.satisfying() == sorted(nodes)
+    assert result.minimal == lattices.minimal(nodes)
+    assert result.outcome.optimality == "scanned"
 
 
 def test_entities_with_several_rows(warehouse: Any, tmp_path: Path) -> None:
@@ -276,12 +276,12 @@ def test_a_comparison_tells_tables_of_predicates_apart(warehouse: Any, tmp_path:
     ]
     text = text_of(url, entries)
     with open_task(read_spec(text, tmp_path / "spec.yaml", {})) as task:
-        found = compare(task, sensitives=["s"])
-    ((_, adversaries),) = epsilons(found)
+        comparison = compare(task, sensitives=["s"])
+    ((_, adversaries),) = epsilons(comparison)
     guarding = [i for i, definition in adversaries if definition.requested]
     assert len(guarding) == 2
     table = slow(rows)
-    for row in found.rows:
+    for row in comparison.rows:
         for i, groups in zip(guarding, (True, False), strict=True):
             blocks = table.blocks(row.node).values()
             expected = max(smallest(block, guarded(WISHES, groups), KINDS[kind]) for block in blocks)

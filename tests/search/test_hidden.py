@@ -33,34 +33,34 @@ def test_hidden_attributes_against_every_node(crowd: Any, tmp_path: Path, k: int
     privacy: list[Any] = [{"k_anonymity": {"k": k}}, {"distinct_l_diversity": {"l": 2, "sensitive": "ill"}}]
     more = {"suppression_limit": limit, "search": {"choose_by": "loss"}}
     with opened(url, "t", attributes, tmp_path, privacy, **more) as task:
-        found = run_search(task)
-        assert found.outcome is not None
-        assert found.chosen is not None
-        node, top = found.chosen.node, task.lattice.top
+        result = run_search(task)
+        assert result.outcome is not None
+        assert result.chosen is not None
+        node, top = result.chosen.node, task.lattice.top
         named = [task.spec.quasi_identifiers[i] for i in range(3) if node[i] == top[i]]
         counted: list[Any] = []
         counts = task.counts
         task.counts = lambda node: counted.append(node) or counts(node)  # type: ignore[method-assign]
-        told = hidden(found)
-        assert len(counted) == len(told)  # a node for each, and no more
-        assert [one.attribute for one in told] == named
-        for one in told:
-            i = task.spec.quasi_identifiers.index(one.attribute)
-            assert one.level == top[i] - 1
+        entries = hidden(result)
+        assert len(counted) == len(entries)  # a node for each, and no more
+        assert [entry.attribute for entry in entries] == named
+        for entry in entries:
+            i = task.spec.quasi_identifiers.index(entry.attribute)
+            assert entry.level == top[i] - 1
             lower = (*node[:i], top[i] - 1, *node[i + 1 :])
             failing = task.assess(lower).counts.failing_rows
-            assert one.rows_to_suppress == (failing if failing < 240 else None)
-            showing = [other for other in found.outcome.satisfying() if other[i] < top[i]]
-            assert (one.shown_at is None) == (not showing)
-            if one.shown_at is not None:
-                assert one.shown_at in showing
-                assert task.assess(one.shown_at).satisfied
-            if one.rows_to_suppress is not None:
-                enough = {**more, "suppression_limit": max(1, one.rows_to_suppress)}
+            assert entry.rows_to_suppress == (failing if failing < 240 else None)
+            showing = [other for other in result.outcome.satisfying() if other[i] < top[i]]
+            assert (entry.shown_at is None) == (not showing)
+            if entry.shown_at is not None:
+                assert entry.shown_at in showing
+                assert task.assess(entry.shown_at).satisfied
+            if entry.rows_to_suppress is not None:
+                enough = {**more, "suppression_limit": max(1, entry.rows_to_suppress)}
                 with opened(url, "t", attributes, tmp_path, privacy, **enough) as other:
                     assert other.assess(lower).satisfied
-                if one.rows_to_suppress > 1:
-                    enough["suppression_limit"] = one.rows_to_suppress - 1
+                if entry.rows_to_suppress > 1:
+                    enough["suppression_limit"] = entry.rows_to_suppress - 1
                     with opened(url, "t", attributes, tmp_path, privacy, **enough) as other:
                         assert not other.assess(lower).satisfied
 
@@ -70,29 +70,29 @@ def test_of_the_nodes_that_show_it_the_best_is_named(crowd: Any, tmp_path: Path)
     for by, sign in (("loss", 1), ("precision", -1)):
         search = {"choose_by": by, "weights": {"place": 50}}
         with opened(url, "t", attributes, tmp_path, [{"k_anonymity": {"k": 12}}], search=search) as task:
-            found = run_search(task, all_nodes=True)
-            assert found.nodes is not None
-            told = [one for one in hidden(found) if one.shown_at is not None]
-            assert told
-            for one in told:
-                i = task.spec.quasi_identifiers.index(one.attribute)
+            result = run_search(task, all_nodes=True)
+            assert result.nodes is not None
+            entries = [entry for entry in hidden(result) if entry.shown_at is not None]
+            assert entries
+            for entry in entries:
+                i = task.spec.quasi_identifiers.index(entry.attribute)
                 figures = {
                     tuple(n["levels"]): sign * n["metrics"][by]
-                    for n in found.nodes
-                    if n["satisfied"] and n["levels"][i] <= one.level
+                    for n in result.nodes
+                    if n["satisfied"] and n["levels"][i] <= entry.level
                 }
-                assert figures[one.shown_at] == pytest.approx(min(figures.values()), abs=1e-12)  # type: ignore[index]
+                assert figures[entry.shown_at] == pytest.approx(min(figures.values()), abs=1e-12)  # type: ignore[index]
 
 
 @pytest.mark.parametrize("node", NODES)
 def test_a_pinned_node_is_not_searched_for(crowd: Any, tmp_path: Path, node: tuple[int, ...]) -> None:
     url, attributes = crowd
     with opened(url, "t", attributes, tmp_path, search={"node": list(node)}) as task:
-        told = hidden(run_search(task))
-        assert [one.attribute for one in told] == [
+        entries = hidden(run_search(task))
+        assert [entry.attribute for entry in entries] == [
             name for name, level, top in zip(("age", "place", "sex"), node, (3, 2, 1), strict=True) if level == top
         ]
-        assert all((one.shown_at, one.rows_to_suppress) == (None, 0) for one in told)
+        assert all((entry.shown_at, entry.rows_to_suppress) == (None, 0) for entry in entries)
 
 
 @pytest.mark.parametrize("models", [1, 2])
@@ -101,10 +101,10 @@ def test_block_sizes_alone_do_not_say_that_a_node_satisfies(crowd: Any, tmp_path
     url, attributes = crowd
     privacy: list[Any] = [{"k_anonymity": {"k": 60}}, {"distinct_l_diversity": {"l": 2, "sensitive": "ill"}}]
     with opened(url, "t", attributes, tmp_path, privacy[:models], search={"choose_from": "sizes"}) as task:
-        found = run_search(task)
-        assert found.chosen is not None
-        assert found.chosen.node == (3, 2, 0)
-        assert {one.attribute: one.shown_at for one in hidden(found)} == {
+        result = run_search(task)
+        assert result.chosen is not None
+        assert result.chosen.node == (3, 2, 0)
+        assert {entry.attribute: entry.shown_at for entry in hidden(result)} == {
             "age": None,
             "place": (3, 1, 1) if models == 1 else None,
         }
@@ -119,8 +119,8 @@ def test_what_is_suppressed_in_every_row_already_below_the_top(warehouse: Any, t
     for node, expected in (((2, 0), [("a", 1, None)]), ((3, 0), [("a", 1, None)]), ((1, 1), [("b", 0, 2)])):
         search, privacy = {"node": list(node)}, [{"k_anonymity": {"k": 1 if node[1] else 2}}]
         with opened(url, "t", attributes, tmp_path, privacy, search=search) as task:
-            told = [(one.attribute, one.level, one.rows_to_suppress) for one in hidden(run_search(task))]
-            assert told == [(name, level, 0 if node[1] else rows) for name, level, rows in expected]
+            entries = [(entry.attribute, entry.level, entry.rows_to_suppress) for entry in hidden(run_search(task))]
+            assert entries == [(name, level, 0 if node[1] else rows) for name, level, rows in expected]
 
 
 def test_no_node_has_nothing_hidden(crowd: Any, tmp_path: Path) -> None:
@@ -141,26 +141,26 @@ def said(url: str, attributes: Any, folder: Path, capsys: Any, k: int, **more: A
 
 def test_the_search_says_it(crowd: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url, attributes = crowd
-    parts, found = said(url, attributes, tmp_path, capsys, 240)
+    parts, answer = said(url, attributes, tmp_path, capsys, 240)
     assert len(parts) == 4
     assert "no node that shows it satisfies" in parts[1]
-    assert [one["attribute"] for one in found["hidden"]] == ["age", "place", "sex"]
-    assert all(one.keys() == {"attribute", "level", "shown_at", "rows_to_suppress"} for one in found["hidden"])
-    parts, found = said(url, attributes, tmp_path, capsys, 60)
-    age = found["hidden"][0]
+    assert [entry["attribute"] for entry in answer["hidden"]] == ["age", "place", "sex"]
+    assert all(entry.keys() == {"attribute", "level", "shown_at", "rows_to_suppress"} for entry in answer["hidden"])
+    parts, answer = said(url, attributes, tmp_path, capsys, 60)
+    age = answer["hidden"][0]
     assert (age["shown_at"], age["level"], age["rows_to_suppress"]) == (None, 2, 103)
     assert parts[1].startswith(
         "no node that shows it satisfies; with age level 2 instead, 103 rows would have to be suppressed"
     )
-    parts, found = said(url, attributes, tmp_path, capsys, 1)
-    assert (len(parts), found["hidden"]) == (1, [])
-    parts, found = said(url, attributes, tmp_path, capsys, 12, search={"choose_by": "loss"})
-    assert found["hidden"]
-    for part, one in zip(parts[1:], found["hidden"], strict=True):
-        node = ", ".join(f"{n} level {m}" for n, m in zip(("age", "place", "sex"), one["shown_at"], strict=True))
-        assert part.startswith(f"{node} shows it and satisfies; a weight for {one['attribute']} (search.weights")
-    parts, found = said(url, attributes, tmp_path, capsys, 30, search={"choose_by": "loss", "answer": "best"})
-    unknown = [one for one in found["hidden"] if one["shown_at"] is None]
+    parts, answer = said(url, attributes, tmp_path, capsys, 1)
+    assert (len(parts), answer["hidden"]) == (1, [])
+    parts, answer = said(url, attributes, tmp_path, capsys, 12, search={"choose_by": "loss"})
+    assert answer["hidden"]
+    for part, entry in zip(parts[1:], answer["hidden"], strict=True):
+        node = ", ".join(f"{n} level {m}" for n, m in zip(("age", "place", "sex"), entry["shown_at"], strict=True))
+        assert part.startswith(f"{node} shows it and satisfies; a weight for {entry['attribute']} (search.weights")
+    parts, answer = said(url, attributes, tmp_path, capsys, 30, search={"choose_by": "loss", "answer": "best"})
+    unknown = [entry for entry in answer["hidden"] if entry["shown_at"] is None]
     assert unknown
     rows = unknown[0]["rows_to_suppress"]
     name = unknown[0]["attribute"]

@@ -38,10 +38,10 @@ SOME = [(3, 1), (2, 2), (1, 2), (1, 1), (0, 2), (0, 0)]
 
 
 def up_to(attributes: dict[str, Any], **highest: int) -> dict[str, Any]:
-    found = copy.deepcopy(attributes)
+    limited = copy.deepcopy(attributes)
     for name, level in highest.items():
-        found[name]["hierarchy"]["max"] = level
-    return found
+        limited[name]["hierarchy"]["max"] = level
+    return limited
 
 
 @pytest.fixture
@@ -54,10 +54,10 @@ def crowd(warehouse: Any, tmp_path: Path) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("asked", MODELS)
-def test_the_search_is_that_of_the_whole_lattice_up_to_there(crowd: Any, tmp_path: Path, asked: str) -> None:
+@pytest.mark.parametrize("case", MODELS)
+def test_the_search_is_that_of_the_whole_lattice_up_to_there(crowd: Any, tmp_path: Path, case: str) -> None:
     url, attributes = crowd
-    privacy, more = MODELS[asked]
+    privacy, more = MODELS[case]
     with opened(url, "t", attributes, tmp_path, privacy, search={"strategy": "exhaustive"}, **more) as task:
         whole = run_search(task).outcome
         tightest = {node: task.assess(node).tightest for node in task.lattice.nodes()}
@@ -68,24 +68,25 @@ def test_the_search_is_that_of_the_whole_lattice_up_to_there(crowd: Any, tmp_pat
             inside = whole.satisfied[: age + 1, : place + 1]
             assert task.lattice.heights == (age, place, 1)
             for strategy in STRATEGIES:
-                found = run_search(task, strategy=strategy)
-                assert found.outcome is not None
-                seen += bool(found.minimal)
-                assert found.outcome.satisfied[found.outcome.decided].tolist() == inside[found.outcome.decided].tolist()
-                assert found.minimal == [n for n in whole.minimal if n[0] <= age and n[1] <= place]
-                assert (found.chosen is None) == (not inside.any())
-            answer = found.to_json()
+                result = run_search(task, strategy=strategy)
+                assert result.outcome is not None
+                seen += bool(result.minimal)
+                decided = result.outcome.decided
+                assert result.outcome.satisfied[decided].tolist() == inside[decided].tolist()
+                assert result.minimal == [n for n in whole.minimal if n[0] <= age and n[1] <= place]
+                assert (result.chosen is None) == (not inside.any())
+            answer = result.to_json()
             assert (answer["heights"], answer["nodes_total"]) == ([age, place, 1], inside.size)
             for node in task.lattice.nodes():
                 assert task.assess(node).tightest == tightest[node]
     assert seen
 
 
-@pytest.mark.parametrize("asked", ["k", "suppressed", "recursive"])
-def test_metrics_are_what_they_are_without(crowd: Any, tmp_path: Path, asked: str) -> None:
+@pytest.mark.parametrize("case", ["k", "suppressed", "recursive"])
+def test_metrics_are_what_they_are_without(crowd: Any, tmp_path: Path, case: str) -> None:
     """Also those that look at heights: of the hierarchy, which goes on to `*`."""
     url, attributes = crowd
-    privacy, more = PRIVACY[asked]
+    privacy, more = PRIVACY[case]
     names = [metric.name for metric in METRICS]
     with opened(url, "t", attributes, tmp_path, privacy, **more) as task:
         whole = {node: Metrics(task).of(task.assess(node), tuple(names)) for node in task.lattice.nodes()}

@@ -38,23 +38,23 @@ def paced(steps: list[Step]) -> list[SearchProgress]:
 
 def test_it_counts_questions_and_the_rows_that_were_read_since_it_began() -> None:
     seen = paced([(2.0, 5, 0.0), (2.0, 4, 0.0)])
-    assert [(one.questions, one.seconds, one.rows_read, one.rate) for one in seen] == [
+    assert [(report.questions, report.seconds, report.rows_read, report.rate) for report in seen] == [
         (1, 2.0, 7, 0.5),
         (2, 4.0, 14, 0.5),
     ]
-    assert [one.remaining for one in seen] == [None, None]
+    assert [report.remaining for report in seen] == [None, None]
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 10_000), st.floats(0, 1e10)), min_size=1, max_size=60))
 def test_any_order_of_what_is_left_gives_a_guess_or_none(steps: list[Step]) -> None:
-    for number, (one, (_, left, _)) in enumerate(zip(paced(steps), steps, strict=True), 1):
+    for number, (report, (_, left, _)) in enumerate(zip(paced(steps), steps, strict=True), 1):
         if not left:
-            assert one.remaining == 0
+            assert report.remaining == 0
         elif number < FIRST:
-            assert one.remaining is None
+            assert report.remaining is None
         else:
-            assert one.remaining is not None
-            assert 0 <= one.remaining < float("inf")
+            assert report.remaining is not None
+            assert 0 <= report.remaining < float("inf")
 
 
 def scan() -> list[Step]:
@@ -78,16 +78,16 @@ def uneven() -> list[Step]:
     return steps
 
 
-@pytest.mark.parametrize("made", [scan, halving, uneven])
+@pytest.mark.parametrize("make_steps", [scan, halving, uneven])
 def test_after_a_quarter_of_the_time_the_guess_is_within_a_factor_of_two(
-    made: Callable[[], list[Step]],
+    make_steps: Callable[[], list[Step]],
 ) -> None:
-    seen = paced(made())
+    seen = paced(make_steps())
     whole = seen[-1].seconds
-    for one in seen:
-        if one.seconds >= whole / 4:
-            assert one.remaining is not None
-            assert whole / 2 <= one.seconds + one.remaining <= whole * 2
+    for report in seen:
+        if report.seconds >= whole / 4:
+            assert report.remaining is not None
+            assert whole / 2 <= report.seconds + report.remaining <= whole * 2
 
 
 def test_nodes_that_cannot_be_the_best_are_not_left() -> None:
@@ -95,13 +95,13 @@ def test_nodes_that_cannot_be_the_best_are_not_left() -> None:
     passing = up_set(lattice, [(1, 1)])
     bounds = np.add.outer(np.arange(4.0), np.arange(4.0))
     left: list[int] = []
-    found = search(
+    outcome = search(
         Known(lattice, passing, passing),
         best_only=BestOnly(bounds, lambda node: float(sum(node))),
         tally=lambda decided, open_, price: left.append(open_),
     )
     assert left[-1] == 0
-    assert int((~found.decided).sum()) > 0
+    assert int((~outcome.decided).sum()) > 0
 
 
 @pytest.mark.either_engine
@@ -113,10 +113,10 @@ def test_the_stages_of_a_search_and_the_rows_it_read(warehouse: Any, tmp_path: P
     with opened(url, "t", rows.attributes(), tmp_path, privacy=privacy, search={"choose_by": "loss"}, **more) as task:
         run_search(task, progress=seen.append, all_nodes=True)
         rows_read = task.source.frequency_sets.rows_read
-    stages = [stage for stage, _ in itertools.groupby(seen, lambda one: one.stage)]
+    stages = [stage for stage, _ in itertools.groupby(seen, lambda report: report.stage)]
     assert stages == ["search", "choice", "nodes"]
     for stage in stages:
-        of_stage = [one for one in seen if one.stage == stage]
-        assert [one.questions for one in of_stage] == list(range(1, len(of_stage) + 1))
+        of_stage = [report for report in seen if report.stage == stage]
+        assert [report.questions for report in of_stage] == list(range(1, len(of_stage) + 1))
     assert seen[-1].left == 0
-    assert 0 < [one for one in seen if one.stage == "search"][-1].rows_read <= rows_read
+    assert 0 < [report for report in seen if report.stage == "search"][-1].rows_read <= rows_read

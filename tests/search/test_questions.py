@@ -17,9 +17,9 @@ from .fakes import Known, monotone_cases, rows, up_set
 @given(case=monotone_cases())
 def test_nothing_is_asked_that_is_known(strategy: str, case: Known) -> None:
     search(case, strategy=strategy)
-    for asked, verdicts in ((case.asked_sizes, case.sizes), (case.asked_full, case.full)):
-        for i, node in enumerate(asked):
-            for earlier in asked[:i]:
+    for asked_nodes, verdicts in ((case.asked_sizes, case.sizes), (case.asked_full, case.full)):
+        for i, node in enumerate(asked_nodes):
+            for earlier in asked_nodes[:i]:
                 assert not (verdicts[earlier] and is_generalization(node, earlier))
                 assert not (not verdicts[earlier] and is_generalization(earlier, node))
 

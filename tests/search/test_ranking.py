@@ -70,9 +70,9 @@ def query_error(table: Table, node: Node, passes: Passes) -> float:
     other, errors = slow(table.rows, "y"), []
     for wanted, values in WANTED:
         true = utility.count_query(other, wanted, values)
-        found = utility.estimate(other, node, wanted, values, lambda block: passes(Block(table, block.rows)))
-        away = abs(found - true)
-        errors.append(away / max(Fraction(true), Fraction(len(table.rows), 1000)))
+        estimated = utility.estimate(other, node, wanted, values, lambda block: passes(Block(table, block.rows)))
+        error = abs(estimated - true)
+        errors.append(error / max(Fraction(true), Fraction(len(table.rows), 1000)))
     return float(sum(errors) / len(errors))
 
 
@@ -114,11 +114,11 @@ def test_every_metric_chooses_the_best_node(warehouse: Any, tmp_path: Path, entr
             sign = 1 if BY_NAME[name].better == "smaller" else -1
             best = min(nodes, key=lambda n, v=values, s=sign: (float(f"{s * v[n]:.9g}"), sum(n), n))
             task = asking(opened, entry, more % name)
-            found = run_search(task)
-            assert found.chosen is not None
-            assert found.chosen.node == best, name
-            assert found.metrics[name] == pytest.approx(values[best], abs=1e-12)
-            assert found.metrics["query_error"] == pytest.approx(query_error(table, best, passes), abs=1e-12)
+            result = run_search(task)
+            assert result.chosen is not None
+            assert result.chosen.node == best, name
+            assert result.metrics[name] == pytest.approx(values[best], abs=1e-12)
+            assert result.metrics["query_error"] == pytest.approx(query_error(table, best, passes), abs=1e-12)
             metrics = Metrics(task)
             for node in nodes:
                 assert metrics.rank(node, name) == pytest.approx(values[node], abs=1e-12)
@@ -142,13 +142,13 @@ def test_the_block_sizes_alone_choose_where_they_are_asked_to(
         monkeypatch.setattr(
             FrequencySets, "blocks", lambda self, n, s, **more: fetched.append((n, *s)) or blocks(self, n, s, **more)
         )
-        found = run_search(task)
+        result = run_search(task)
     best = min(nodes, key=lambda node: (float(f"{values[node]:.9g}"), sum(node), node))
     assert [seen for seen in fetched if len(seen) > 1] == [(best, 0)]
     for name in ("kl_divergence", "query_error"):
         with pytest.raises(InputError, match=f"'{name}' uses sensitive values, and `choose_from: sizes` must not"):
             read_spec(text_of("duckdb:///a", ["k_anonymity: {k: 3}"], more % name), "spec.yaml", {})
-    assert found.choice == "sizes"
+    assert result.choice == "sizes"
 
 
 def test_people_with_several_rows(warehouse: Any, tmp_path: Path) -> None:
@@ -161,9 +161,9 @@ def test_people_with_several_rows(warehouse: Any, tmp_path: Path) -> None:
     with open_task(spec) as opened:
         for name in ("discernibility", "loss", "average_block_size"):
             values = {node: SLOW[name](table, node, passes) for node in nodes}
-            found = run_search(asking(opened, entry, more % name))
-            assert found.chosen is not None
-            assert found.chosen.node == min(nodes, key=lambda n, v=values: (float(f"{v[n]:.9g}"), sum(n), n))
+            result = run_search(asking(opened, entry, more % name))
+            assert result.chosen is not None
+            assert result.chosen.node == min(nodes, key=lambda n, v=values: (float(f"{v[n]:.9g}"), sum(n), n))
 
 
 def test_the_spec_offers_every_metric() -> None:

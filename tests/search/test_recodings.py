@@ -29,7 +29,7 @@ SIZES = "search: {choose_from: sizes, choose_by: loss}\n"
 SIZED = ["k_anonymity: {k: 2}", "entropy_l_diversity: {l: 1.5, sensitive: s}"]
 
 
-def again(spec: Spec, privacy: list[str], more: str) -> Spec:
+def with_privacy(spec: Spec, privacy: list[str], more: str) -> Spec:
     """Another spec over the same table."""
     return read_spec(text_of(spec.source.url.url, privacy, more), spec.path, {})
 
@@ -64,15 +64,15 @@ def test_each_side_is_what_a_search_finds(
 ) -> None:
     rows = rows_of(3, 60, people=20 if "entities" in more else None)
     full = load(warehouse, tmp_path, rows, privacy, f"{more}search: {{{search}}}\n")
-    mapped = again(full, privacy, f"{more}search: {{recoding: multidimensional, {search}}}\n")
+    mapped = with_privacy(full, privacy, f"{more}search: {{recoding: multidimensional, {search}}}\n")
     node, boxes = searched(full), searched(mapped)
     answer = compared(full)
     sides = answer["recodings"]
-    for side, found in ((sides["full_domain"], node), (sides["multidimensional"], boxes)):
+    for side, alone in ((sides["full_domain"], node), (sides["multidimensional"], boxes)):
         assert {name: side[name] for name in ("levels", "suppressed", "tightest")} == {
-            name: found["chosen"][name] for name in ("levels", "suppressed", "tightest")
+            name: alone["chosen"][name] for name in ("levels", "suppressed", "tightest")
         }
-        assert side["metrics"] == {name: found["chosen"]["metrics"][name] for name in FIGURES}
+        assert side["metrics"] == {name: alone["chosen"]["metrics"][name] for name in FIGURES}
         assert all(entry["holds"] for entry in side["tightest"])
         assert side["suppressed"] <= answer["suppressed_rows_allowed"]
     assert sides["multidimensional"]["blocks"] == boxes["chosen"]["boxes"]
@@ -85,12 +85,11 @@ def test_each_side_is_what_a_search_finds(
     assert _still(compared(mapped)) == _still(answer)  # whichever of them the spec asks for
 
 
-def _still(found: Any) -> Any:
-    if isinstance(found, dict):
-        return {
-            name: _still(value) for name, value in found.items() if name not in ("seconds", "queries", "statements")
-        }
-    return [_still(one) for one in found] if isinstance(found, list) else found
+def _still(answer: Any) -> Any:
+    if isinstance(answer, dict):
+        left_out = ("seconds", "queries", "statements")
+        return {name: _still(value) for name, value in answer.items() if name not in left_out}
+    return [_still(item) for item in answer] if isinstance(answer, list) else answer
 
 
 HIDDEN: dict[str, Any] = {"hidden": 1.0, "labels": [], "words": "hidden for 100 %"}
@@ -134,26 +133,26 @@ def test_where_one_has_no_answer_it_says_why(
     warehouse: Any, tmp_path: Path, seed: int, size: int, there: tuple[bool, bool]
 ) -> None:
     spec = load(warehouse, tmp_path, rows_of(seed, size), SIZED, SIZES)
-    found = qblock.Release(spec).compare_recodings()
-    answer = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    both = qblock.Release(spec).compare_recodings()
+    answer = json.loads(json.dumps(both.to_dict(), allow_nan=False))
     assert tuple(side is not None for side in answer["recodings"].values()) == there
-    assert (found.full_domain is not None, found.multidimensional is not None) == there
+    assert (both.full_domain is not None, both.multidimensional is not None) == there
     for said, is_there in zip(answer["why"].values(), there, strict=True):
         assert ("chosen by block sizes alone, fail" in said) != is_there
     if any(there):
-        found.raise_refused()
+        both.raise_refused()
         return
     with pytest.raises(qblock.Refused, match="chosen by block sizes alone, fails entropy_l_diversity"):
-        found.raise_refused()
+        both.raise_refused()
 
 
 def test_where_nothing_satisfies_neither_has_an_answer(warehouse: Any, tmp_path: Path) -> None:
-    found = qblock.Release(load(warehouse, tmp_path, rows_of(3, 20), ["k_anonymity: {k: 30}"])).compare_recodings()
-    assert (found.full_domain, found.multidimensional) == (None, None)
-    assert "the most general node reaches k 20" in dict(found.why)["full_domain"]
-    assert "there is no map" in dict(found.why)["multidimensional"]
+    both = qblock.Release(load(warehouse, tmp_path, rows_of(3, 20), ["k_anonymity: {k: 30}"])).compare_recodings()
+    assert (both.full_domain, both.multidimensional) == (None, None)
+    assert "the most general node reaches k 20" in dict(both.why)["full_domain"]
+    assert "there is no map" in dict(both.why)["multidimensional"]
     with pytest.raises(qblock.Refused, match="asks k 30"):
-        found.raise_refused()
+        both.raise_refused()
 
 
 LATTICE = "nt_closeness: {n: 5, t: 0.3, sensitive: s}"

@@ -102,8 +102,8 @@ def test_of_nodes_that_are_asked_together_none_decides_another() -> None:
     assert search(case).minimal == search(alone).minimal == [(0, 2, 3), (1, 1, 1)]
     assert max(map(len, case.batches)) == 3
     for batch in case.batches:
-        for one, other in itertools.permutations(batch, 2):
-            assert not is_generalization(one, other)
+        for node, other in itertools.permutations(batch, 2):
+            assert not is_generalization(node, other)
 
 
 def test_an_unknown_strategy_names_the_known_ones() -> None:

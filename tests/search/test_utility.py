@@ -32,30 +32,30 @@ def metrics(table: Table, node: Node, least: int = 1) -> dict[str, float]:
 
 def test_small_table_by_hand() -> None:
     # node (1, 0): blocks {a b, a} with 3 rows and {c d, b} with 1
-    found = metrics(SMALL, (1, 0))
-    assert found["height"] == 1
-    assert found["average_block_size"] == 2
-    assert found["discernibility"] == 9 + 1
-    assert found["precision"] == 1 - (1 / 2 + 0) / 2
+    figures = metrics(SMALL, (1, 0))
+    assert figures["height"] == 1
+    assert figures["average_block_size"] == 2
+    assert figures["discernibility"] == 9 + 1
+    assert figures["precision"] == 1 - (1 / 2 + 0) / 2
     # first attribute: share 1/2 of 4 leaves, (1/2 - 1/4) / (3/4) = 1/3; second: 0
-    assert found["loss"] == pytest.approx(math.sqrt(4 / 3) - 1, abs=1e-15)
+    assert figures["loss"] == pytest.approx(math.sqrt(4 / 3) - 1, abs=1e-15)
     # a occurs 2 times and b once among the 3 rows of "a b"; c is alone
-    assert found["non_uniform_entropy"] == pytest.approx(2 * math.log2(3 / 2) + math.log2(3), abs=1e-12)
+    assert figures["non_uniform_entropy"] == pytest.approx(2 * math.log2(3 / 2) + math.log2(3), abs=1e-12)
     # (a,0) 1 of 2 rows with value 0, (b,0) the other, (a,1) alone with value 1, (c,0): each spread over 2 leaves
-    assert found["kl_divergence"] == pytest.approx((0 + 0 + math.log(2) + math.log(2)) / 4, abs=1e-15)
+    assert figures["kl_divergence"] == pytest.approx((0 + 0 + math.log(2) + math.log(2)) / 4, abs=1e-15)
 
 
 def test_suppressed_rows_by_hand() -> None:
     # the same node with blocks of fewer than 2 rows suppressed: 1 row
-    found = metrics(SMALL, (1, 0), least=2)
-    assert found["average_block_size"] == 3
-    assert found["discernibility"] == 9 + 1 * 4
-    assert found["precision"] == 1 - ((3 * 1 / 2 + 1) / 4 + 1 / 4) / 2
+    figures = metrics(SMALL, (1, 0), least=2)
+    assert figures["average_block_size"] == 3
+    assert figures["discernibility"] == 9 + 1 * 4
+    assert figures["precision"] == 1 - ((3 * 1 / 2 + 1) / 4 + 1 / 4) / 2
     first, second = ((3 / 2 + 1) / 4 - 1 / 4) / (3 / 4), ((3 / 2 + 1) / 4 - 1 / 2) / (1 / 2)
-    assert found["loss"] == pytest.approx(math.sqrt((1 + first) * (1 + second)) - 1, abs=1e-15)
+    assert figures["loss"] == pytest.approx(math.sqrt((1 + first) * (1 + second)) - 1, abs=1e-15)
     # the suppressed (c, b) loses log2(4/1) in both attributes
-    assert found["non_uniform_entropy"] == pytest.approx(2 * math.log2(3 / 2) + math.log2(3) + 4, abs=1e-12)
-    assert found["kl_divergence"] == pytest.approx(math.log(2) / 3, abs=1e-15)
+    assert figures["non_uniform_entropy"] == pytest.approx(2 * math.log2(3 / 2) + math.log2(3) + 4, abs=1e-12)
+    assert figures["kl_divergence"] == pytest.approx(math.log(2) / 3, abs=1e-15)
 
 
 def test_bottom_loses_nothing_and_top_everything() -> None:
@@ -88,12 +88,12 @@ def test_an_attribute_with_one_value_loses_nothing() -> None:
 
 
 def test_nothing_published() -> None:
-    found = metrics(SMALL, (0, 0), least=99)
-    assert found["average_block_size"] == math.inf
-    assert found["discernibility"] == 4 * 4
-    assert found["kl_divergence"] == math.inf
-    assert found["loss"] == pytest.approx(1, abs=1e-15)
-    assert found["precision"] == 0
+    figures = metrics(SMALL, (0, 0), least=99)
+    assert figures["average_block_size"] == math.inf
+    assert figures["discernibility"] == 4 * 4
+    assert figures["kl_divergence"] == math.inf
+    assert figures["loss"] == pytest.approx(1, abs=1e-15)
+    assert figures["precision"] == 0
     assert set(SMALL.published((0, 0), 99).query_errors.tolist()) == {0, 1}
 
 
@@ -101,13 +101,13 @@ def test_divergence_is_the_same_in_whatever_order_leaves_come() -> None:
     rng = np.random.default_rng(1)
     codes, value = np.arange(400)[:, None] % 4, np.arange(400) // 4
     count = rng.integers(1, 1000, 400)
-    found, sums = set(), set()
+    sums_in_order, sums = set(), set()
     for _ in range(20):
         order = rng.permutation(400)
-        found.add(formulas.kl_divergence(codes[order], value[order], count[order], (1,), [HALVES]))
+        sums_in_order.add(formulas.kl_divergence(codes[order], value[order], count[order], (1,), [HALVES]))
         sizes = count[order], value[order] + 1
         sums.add(formulas.kl_of_sums(*sizes, count, codes, count, (1,), [HALVES]))
-    assert len(found) == len(sums) == 1
+    assert len(sums_in_order) == len(sums) == 1
 
 
 def test_discernibility_is_exact_beyond_64_bits() -> None:
@@ -121,12 +121,12 @@ def test_against_the_definitions(case: tuple[Table, Node], least: int) -> None:
     blocks = table.blocks(node, least)
     assume(blocks)
     kept = sum(blocks.values())
-    found = metrics(table, node, least)
-    assert found["average_block_size"] == pytest.approx(kept / len(blocks))
-    assert found["discernibility"] == sum(n * n for n in blocks.values()) + (len(table.rows) - kept) * len(table.rows)
-    assert found["kl_divergence"] == pytest.approx(table.kl(node, least), abs=1e-12)
-    assert found["loss"] == pytest.approx(table.loss(node, least), abs=1e-12)
-    assert found["non_uniform_entropy"] == pytest.approx(table.entropy(node, least), abs=1e-9)
+    figures = metrics(table, node, least)
+    assert figures["average_block_size"] == pytest.approx(kept / len(blocks))
+    assert figures["discernibility"] == sum(n * n for n in blocks.values()) + (len(table.rows) - kept) * len(table.rows)
+    assert figures["kl_divergence"] == pytest.approx(table.kl(node, least), abs=1e-12)
+    assert figures["loss"] == pytest.approx(table.loss(node, least), abs=1e-12)
+    assert figures["non_uniform_entropy"] == pytest.approx(table.entropy(node, least), abs=1e-9)
 
 
 @pytest.mark.parametrize("metric", [m for m in METRICS if m.grows], ids=lambda m: m.name)
@@ -161,10 +161,10 @@ def test_suppressing_rows_never_pays_in_the_metrics_of_all_rows(case: tuple[Tabl
 
 @given(
     rows=st.lists(st.tuples(*[st.integers(0, 2**40)] * 3), max_size=8),
-    again=st.lists(st.integers(0, 7), max_size=4),
+    repeated=st.lists(st.integers(0, 7), max_size=4),
 )
-def test_row_numbers_are_equal_for_equal_rows_alone(rows: list[tuple[int, ...]], again: list[int]) -> None:
-    rows = [*rows, *(rows[i % len(rows)] for i in again if rows)]
+def test_row_numbers_are_equal_for_equal_rows_alone(rows: list[tuple[int, ...]], repeated: list[int]) -> None:
+    rows = [*rows, *(rows[i % len(rows)] for i in repeated if rows)]
     numbers = formulas.number_rows(np.array(rows, dtype=np.int64).reshape(len(rows), 3))
     assert all((numbers[i] == numbers[j]) == (a == b) for i, a in enumerate(rows) for j, b in enumerate(rows))
 
@@ -205,14 +205,14 @@ def test_the_page_of_the_spec_has_the_table_of_metrics() -> None:
 
 
 def test_metrics_without_sensitive_values_do_not_look_at_them() -> None:
-    mixed, alike = (
+    mixed, equal = (
         Table(SMALL.hierarchies, tuple((*row[:-1], value) for row, value in zip(SMALL.rows, values, strict=True)))
         for values in ((0, 1, 0, 1), (0, 0, 0, 0))
     )
     for node in SMALL.lattice.nodes():
         for metric in METRICS:
             if not metric.sensitive:
-                assert metric.of(mixed.published(node)) == pytest.approx(metric.of(alike.published(node)), abs=1e-12)
+                assert metric.of(mixed.published(node)) == pytest.approx(metric.of(equal.published(node)), abs=1e-12)
 
 
 def test_names_and_needs() -> None:
@@ -230,11 +230,11 @@ def test_names_and_needs() -> None:
 def test_inpatient_figures(golden: dict[str, dict], shared: Path, figure: str) -> None:
     table, _ = inpatients(shared)
     entry = golden[figure]
-    found, expected = metrics(table, tuple(entry["node"])), entry["expected"]
-    assert found["height"] == expected["height"]
-    assert found["average_block_size"] == expected["avg_block"]["float"]
-    assert found["discernibility"] == expected["discernibility"]
-    assert found["kl_divergence"] == pytest.approx(expected["kl"]["float"], abs=1e-12)
+    figures, expected = metrics(table, tuple(entry["node"])), entry["expected"]
+    assert figures["height"] == expected["height"]
+    assert figures["average_block_size"] == expected["avg_block"]["float"]
+    assert figures["discernibility"] == expected["discernibility"]
+    assert figures["kl_divergence"] == pytest.approx(expected["kl"]["float"], abs=1e-12)
 
 
 def test_inpatient_lattice(golden: dict[str, dict], shared: Path) -> None:
@@ -242,5 +242,5 @@ def test_inpatient_lattice(golden: dict[str, dict], shared: Path) -> None:
     nodes = golden["ldiv.lattice"]["expected"]["nodes"]
     assert {ast.literal_eval(name) for name in nodes} == set(table.lattice.nodes())
     for name, expected in nodes.items():
-        found = metrics(table, ast.literal_eval(name))
-        assert found["kl_divergence"] == pytest.approx(expected["kl"], abs=1e-12)
+        figures = metrics(table, ast.literal_eval(name))
+        assert figures["kl_divergence"] == pytest.approx(expected["kl"], abs=1e-12)

@@ -64,10 +64,10 @@ def crowd(warehouse: Any, tmp_path: Path) -> tuple[str, dict[str, Any]]:
     return warehouse("t", {column.name: column.values for column in rows.columns}), rows.attributes()
 
 
-@pytest.mark.parametrize("asked", ["k", "suppressed", "recursive"])
-def test_weighted_figures_and_the_choice_by_them(crowd: Any, tmp_path: Path, asked: str) -> None:
+@pytest.mark.parametrize("case", ["k", "suppressed", "recursive"])
+def test_weighted_figures_and_the_choice_by_them(crowd: Any, tmp_path: Path, case: str) -> None:
     url, attributes = crowd
-    privacy, more = PRIVACY[asked]
+    privacy, more = PRIVACY[case]
     moved = 0
     for by in WEIGHED:
         search = {"choose_by": by, "weights": WEIGHTS}
@@ -75,10 +75,10 @@ def test_weighted_figures_and_the_choice_by_them(crowd: Any, tmp_path: Path, ask
             plain = run_search(task)
             bare = {node: Metrics(task).of(task.assess(node), NAMES) for node in task.lattice.nodes()}
         with opened(url, "t", attributes, tmp_path, privacy, search=search, **more) as task:
-            found = run_search(task)
-            assert found.outcome is not None
-            assert found.chosen is not None
-            assert found.to_json()["weights"] == {"age": 0.25, "place": 1, "sex": 7}
+            result = run_search(task)
+            assert result.outcome is not None
+            assert result.chosen is not None
+            assert result.to_json()["weights"] == {"age": 0.25, "place": 1, "sex": 7}
             metrics, contest, sign = Metrics(task), Metrics(task).best_only(by), 1 if by != "precision" else -1
             assert contest is not None
             values = {}
@@ -89,29 +89,29 @@ def test_weighted_figures_and_the_choice_by_them(crowd: Any, tmp_path: Path, ask
                 }
                 values[node] = by_definition(task, node, by, EXACT)
                 assert figures[by] == pytest.approx(values[node], rel=1e-12, abs=1e-12)
-                if found.outcome.satisfied[node]:
+                if result.outcome.satisfied[node]:
                     assert metrics.rank(node, by) == pytest.approx(values[node], rel=1e-12, abs=1e-12)
                     assert contest.bounds[node] <= sign * values[node] + 1e-9
-            nodes = found.outcome.satisfying()
+            nodes = result.outcome.satisfying()
             best = min(nodes, key=lambda n, v=values, s=sign: (float(f"{s * v[n]:.9g}"), sum(n), n))
-            assert found.chosen.node == best
+            assert result.chosen.node == best
             alone = run_search(task, best_only=True).chosen
             assert alone is not None
             assert alone.node == best
             moved += best != plain.chosen.node  # type: ignore[union-attr]
-            assert audit_node(task, best)["metrics"][by] == found.metrics[by]
+            assert audit_node(task, best)["metrics"][by] == result.metrics[by]
             shown = {row.node: row for row in compare(task).rows}[best].verdicts
             if by != "non_uniform_entropy":
                 assert any(v.figures and v.figures[by] == pytest.approx(values[best]) for v in shown.values())
-    assert moved or asked == "recursive"
+    assert moved or case == "recursive"
 
 
-@pytest.mark.parametrize("asked", ["k", "suppressed"])
+@pytest.mark.parametrize("case", ["k", "suppressed"])
 @pytest.mark.parametrize("equal", [1, 3, 0.1])
-def test_equal_weights_change_nothing_to_the_last_bit(crowd: Any, tmp_path: Path, asked: str, equal: float) -> None:
+def test_equal_weights_change_nothing_to_the_last_bit(crowd: Any, tmp_path: Path, case: str, equal: float) -> None:
     url, attributes = crowd
-    privacy, more = PRIVACY[asked]
-    found = []
+    privacy, more = PRIVACY[case]
+    both = []
     for weights in ({}, dict.fromkeys(("age", "place", "sex"), equal)):
         search = {"choose_by": "loss", "weights": weights}
         with opened(url, "t", attributes, tmp_path, privacy, search=search, **more) as task:
@@ -119,8 +119,8 @@ def test_equal_weights_change_nothing_to_the_last_bit(crowd: Any, tmp_path: Path
             assert result.to_json()["weights"] is None
             bounds = [metrics.best_only(name).bounds.tolist() for name in MARGINAL]  # type: ignore[union-attr]
             nodes = list(task.lattice.nodes())
-            found.append((bounds, [metrics.of(task.assess(n), NAMES) for n in nodes], result.chosen.node))  # type: ignore[union-attr]
-    assert found[0] == found[1]
+            both.append((bounds, [metrics.of(task.assess(n), NAMES) for n in nodes], result.chosen.node))  # type: ignore[union-attr]
+    assert both[0] == both[1]
 
 
 @given(

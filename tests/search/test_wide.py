@@ -97,10 +97,10 @@ def test_a_wide_table_that_no_map_can_show_is_refused_by_what_its_top_reaches(wi
 
 def test_a_lattice_that_is_too_large_is_refused_with_what_makes_it_small_enough(wide: str, tmp_path: Path) -> None:
     with opened(wide, "t", attributes(24), tmp_path, K3) as task:
-        asked = task.statements
+        before = task.statements
         with pytest.raises(InputError) as caught:
             run_search(task)
-        assert task.statements == asked
+        assert task.statements == before
     said = str(caught.value)
     assert "59,604,644,775,390,625 nodes" in said
     assert "`search: {recoding: multidimensional}`" in said
@@ -109,11 +109,11 @@ def test_a_lattice_that_is_too_large_is_refused_with_what_makes_it_small_enough(
 
 def remedied(given: Mapping[str, Any], said: str) -> dict[str, Any]:
     """The attributes with the columns left out, or with the highest levels, that a refusal names."""
-    found = dict(given)
+    remaining = dict(given)
     for name in given:
         if f"`{name}: identifying`" in said:
-            found[name] = "identifying"
-    return found
+            remaining[name] = "identifying"
+    return remaining
 
 
 def test_what_a_refusal_names_is_enough(warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,8 @@ EVER = lambda: False  # noqa: E731
 
 def after(questions: int) -> Callable[[], bool]:
     """A time that is over when it was asked for so often."""
-    asked = itertools.count(1)
-    return lambda: next(asked) > questions
+    number = itertools.count(1)
+    return lambda: next(number) > questions
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def cost(weights: list[int], node: Node) -> float:
     return float(sum(w * level for w, level in zip(weights, node, strict=False)))
 
 
-def found(case: Known, over: Callable[[], bool], weights: list[int], **more: Any) -> Outcome:
+def search_case(case: Known, over: Callable[[], bool], weights: list[int], **more: Any) -> Outcome:
     def measure(node: Node) -> float:
         assert case.full[node]
         return cost(weights, node)
@@ -60,7 +60,7 @@ weighted = st.lists(st.integers(0, 3), min_size=4, max_size=4)
 def test_a_walk_that_ends_by_itself_has_a_best_node(case: Known, weights: list[int], bounded: bool) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("qblock.search.strategies.MOST_DECIDED", 0)
-        outcome = found(case, EVER, weights, bounded=bounded)
+        outcome = search_case(case, EVER, weights, bounded=bounded)
     costs = [cost(weights, node) for node in case.lattice.nodes() if case.full[node]]
     if not costs:
         assert (outcome.best, outcome.optimality) == (None, "within")
@@ -79,7 +79,7 @@ def test_whenever_the_time_is_over_the_answer_passes(
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("qblock.search.strategies.MOST_DECIDED", 0 if walked else MOST_DECIDED)
-        outcome = found(case, after(questions), weights)
+        outcome = search_case(case, after(questions), weights)
     if outcome.best is not None:
         assert case.full[outcome.best]
     elif outcome.optimality == "within":
@@ -95,15 +95,15 @@ def test_what_is_promised_less_is_not_asked_where_the_promise_is_a_bound() -> No
     lattice = Lattice((3, 3, 3, 3))
     full = np.zeros(lattice.shape, dtype=bool)
     full[1:, 1:, :, :] = True
-    asked = []
+    numbers = []
     for bounded in (False, True):
         case = Known(lattice, np.ones_like(full), full)
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("qblock.search.strategies.MOST_DECIDED", 0)
-            outcome = found(case, EVER, [1, 1, 1, 1], bounded=bounded)
+            outcome = search_case(case, EVER, [1, 1, 1, 1], bounded=bounded)
         assert outcome.best == (1, 1, 0, 0)
-        asked.append(len(case.asked_full))
-    assert asked[1] <= asked[0] < len(lattice) / 4
+        numbers.append(len(case.asked_full))
+    assert numbers[1] <= numbers[0] < len(lattice) / 4
 
 
 @pytest.fixture
@@ -138,8 +138,8 @@ def test_a_walk_with_time_enough_chooses_what_a_search_does(
     url = warehouse("t", values(3, 80))
     with opened(url, "t", attributes(3), tmp_path, privacy, search={"choose_by": by}) as task:
         whole = run_search(task)
-    asked = {"choose_by": by, "within": "9h"}
-    with opened(url, "t", attributes(3), tmp_path, privacy, search=asked) as task:
+    search = {"choose_by": by, "within": "9h"}
+    with opened(url, "t", attributes(3), tmp_path, privacy, search=search) as task:
         walk = run_search(task)
     assert whole.chosen is not None
     assert walk.chosen is not None
@@ -163,10 +163,10 @@ def test_the_best_node_so_far_of_a_wide_table_satisfies_all_models(
     with opened(url, "t", attributes(20), tmp_path, privacy, search=search, suppression_limit=limit) as task:
         result = run_search(task)
         assert result.chosen is not None
-        again = task.assess(result.chosen.node)
-    assert again.satisfied
-    assert again.suppressed <= limit
-    sizes = again.counts.rows[again.kept]
+        assessment = task.assess(result.chosen.node)
+    assert assessment.satisfied
+    assert assessment.suppressed <= limit
+    sizes = assessment.counts.rows[assessment.kept]
     assert sizes.min() >= 5
     said = result.to_json()
     assert (said["optimality"], said["complete"], said["strategy"]) == ("within", False, "walk")

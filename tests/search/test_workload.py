@@ -20,8 +20,10 @@ AGES = Hierarchy.of("abcd", "aacc", "aaaa")
 
 def errors(table: Table, node: Node, *queries: Query, least: int = 1, **more: object) -> list[float]:
     leaves, kept = table.leaves, table.published(node, least).kept
-    found = query_errors(queries, leaves.codes, leaves.value, leaves.count, node, table.hierarchies, kept=kept, **more)
-    return found.tolist()
+    measured = query_errors(
+        queries, leaves.codes, leaves.value, leaves.count, node, table.hierarchies, kept=kept, **more
+    )
+    return measured.tolist()
 
 
 def slow(table: Table, node: Node, query: Query, least: int, floor: Fraction) -> Fraction:
@@ -56,8 +58,8 @@ def test_by_hand() -> None:
 
 def test_an_empty_table_without_a_floor() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    found = query_errors([Query((None,))], nothing.reshape(0, 1), nothing, nothing, (0,), [AGES])
-    assert found.tolist() == [0]
+    measured = query_errors([Query((None,))], nothing.reshape(0, 1), nothing, nothing, (0,), [AGES])
+    assert measured.tolist() == [0]
 
 
 @given(case=tables_at_a_node(), least=st.integers(1, 3), data=st.data())
@@ -69,8 +71,8 @@ def test_against_the_definition(case: tuple[Table, Node], least: int, data: st.D
     )
     query = Query(leaves, data.draw(st.none() | st.sets(st.integers(0, 2)).map(lambda s: tuple(sorted(s)))))
     floor = data.draw(st.fractions(Fraction(1, 100), 5))
-    found = errors(table, node, query, least=least, floor=floor)
-    assert found == [pytest.approx(float(slow(table, node, query, least, floor)), abs=1e-9)]
+    measured = errors(table, node, query, least=least, floor=floor)
+    assert measured == [pytest.approx(float(slow(table, node, query, least, floor)), abs=1e-9)]
 
 
 def test_inpatient_query(golden: dict[str, dict], shared: Path) -> None:
