@@ -46,12 +46,8 @@ class Groups:
         """These groups, in that order."""
         place = np.full(len(self), -1, dtype=np.int64)
         place[index] = np.arange(len(index))
-        owner = place[self.owner]
-        kept = owner >= 0
         return Groups(
-            owner[kept],
-            self.values[kept],
-            self.n[kept],
+            *self._counts(place),
             self.size[index],
             self.rows[index],
             tuple(population[index] for population in self.population),
@@ -60,16 +56,14 @@ class Groups:
 
     def merged(self, group: Ints, number: int) -> Groups:
         """The union of groups of rows, which add up. group: int64[G], the new number of each, -1 for none."""
+        sizes = added(self.size, group, number), added(self.rows, group, number)
+        return Groups(*self._counts(group), *sizes, *self.beside(group, number))
+
+    def _counts(self, group: Ints) -> tuple[Ints, Ints, Ints]:
+        """Owner, values and n of the counts that stay, by the new number of each group, -1 for none."""
         owner = group[self.owner]
         kept = owner >= 0
-        return Groups(
-            owner[kept],
-            self.values[kept],
-            self.n[kept],
-            added(self.size, group, number),
-            added(self.rows, group, number),
-            *self.beside(group, number),
-        )
+        return owner[kept], self.values[kept], self.n[kept]
 
     def beside(self, group: Ints, number: int) -> tuple[tuple[Ints, ...], tuple[Pairs, ...]]:
         """Population and predicates of the union of groups."""
