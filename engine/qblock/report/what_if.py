@@ -160,7 +160,7 @@ def _changes(
 
 
 def _answered(task: Task, change: str, privacy: tuple[Requirement, ...], metric: str) -> WhatIf:
-    variant = Task(replace(task.source, spec=replace(task.spec, privacy=privacy)))
+    variant = task.with_privacy(privacy)
     said = run_search(variant, recoding="full_domain").to_json()
     chosen = said["chosen"]
     if chosen is None:
