@@ -136,7 +136,7 @@ def test_where_one_has_no_answer_it_says_why(
     both = qblock.Release(spec).compare_recodings()
     answer = json.loads(json.dumps(both.to_dict(), allow_nan=False))
     assert tuple(side is not None for side in answer["recodings"].values()) == there
-    assert (both.full_domain is not None, both.multidimensional is not None) == there
+    assert (both.recodings.full_domain is not None, both.recodings.multidimensional is not None) == there
     for said, is_there in zip(answer["why"].values(), there, strict=True):
         assert ("chosen by block sizes alone, fail" in said) != is_there
     if any(there):
@@ -148,9 +148,9 @@ def test_where_one_has_no_answer_it_says_why(
 
 def test_where_nothing_satisfies_neither_has_an_answer(warehouse: Any, tmp_path: Path) -> None:
     both = qblock.Release(load(warehouse, tmp_path, rows_of(3, 20), ["k_anonymity: {k: 30}"])).compare_recodings()
-    assert (both.full_domain, both.multidimensional) == (None, None)
-    assert "the most general node reaches k 20" in dict(both.why)["full_domain"]
-    assert "there is no map" in dict(both.why)["multidimensional"]
+    assert (both.recodings.full_domain, both.recodings.multidimensional) == (None, None)
+    assert "the most general node reaches k 20" in both.why.full_domain
+    assert "there is no map" in both.why.multidimensional
     with pytest.raises(qblock.Refused, match="asks k 30"):
         both.raise_refused()
 
