@@ -76,7 +76,7 @@ VIEWS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "helpers: types list the values of an enum",
-        "release/shown.py",
+        "release/chosen.py",
         "types={name: column.kind for",
         "types={name: column.type for",
         tests=("tests/publish/test_publish_values.py::test_other_types_are_published_as_text",),

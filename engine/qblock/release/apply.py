@@ -35,10 +35,8 @@ from qblock.release.result import ReleaseResult
 from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable
 from qblock.release.runner import run_steps
-from qblock.release.shown import shown_by
 from qblock.release.turnover import check_turnover
 from qblock.release.unchanged import fingerprint, is_unchanged, remember
-from qblock.search.boxes.recoded import Recoded
 from qblock.search.progress import Progress
 from qblock.search.result import refusal
 from qblock.search.run import open_snapshot, recoded, run_search, task_over
@@ -149,18 +147,14 @@ def _search(run: Run, _: steps.Search | steps.CheckNode | steps.SearchMap | step
         raise _with_more(refusal(result), run.joint.refused())
     run.searched = result
     if result.recoded is not None:
-        _recode(run, result.recoded)
+        # The source goes on as the map shows it.
+        warned = run.task.warnings
+        run.task = run.transaction.enter_context(recoded(run.task, result.recoded, run.joint.admission))
+        run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
+        run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom), run.ranges)
         return
     known = before is not None and before.assessment.node == result.chosen.node
     run.chosen = before if before is not None and known else Chosen.of(run.spec, run.task, result.chosen, run.ranges)
-
-
-def _recode(run: Run, recoding: Recoded) -> None:
-    """Go on with the source as the map shows it."""
-    warned = run.task.warnings
-    run.task = run.transaction.enter_context(recoded(run.task, recoding, run.joint.admission))
-    run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
-    run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom), run.ranges)
 
 
 def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
@@ -189,7 +183,9 @@ def check_earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
     if run.joint.together:
         _check_together(run)
     elif step.joint != "none":
-        _check_same_content(run)
+        differing = [version for version, digest in run.published_digests.items() if digest != run.chosen.digest]
+        if differing:
+            raise other_content(run, max(differing))
 
 
 def _check_together(run: Run) -> None:
@@ -208,18 +204,13 @@ def _with_more(error: Refused, more: str) -> Refused:
     return type(error)(f"{error}. {more}") if more else error
 
 
-def _check_same_content(run: Run) -> None:
-    differing = [version for version, digest in run.published_digests.items() if digest != run.chosen.digest]
-    if differing:
-        raise other_content(run, max(differing))
-
-
 def _copy(run: Run, _: steps.CopyVersion) -> None:
     run.reserve_version(run.version)
     if run.joint.inherited is not None:
         # Nothing was searched, so it is still open; to copy rows and to count them again may take long.
         run.place.close_crosswalk()
-    shown = shown_by(run)
+    before = None if run.current is None else run.current.version
+    shown = run.chosen.shown(run.spec, run.task.source, run.version, before)
     run.target.stage(run.task.source.session, run.chosen.copy, shown, run.version, run.stamp, run.record)
     # The snapshot ends here: what follows reads only the copy.
     run.transaction.close()

@@ -80,12 +80,9 @@ def named_people(place: Store, spec: Spec, names: Sequence[str]) -> list[str]:
         finally:
             warehouse.close()
         if unknown:
-            raise InputError(NOBODY.format(unknown, *_matching(unknown, len(names)), spec.entity))
+            given, verb = "name" if len(names) == 1 else "names", "matches" if unknown == 1 else "match"
+            raise InputError(NOBODY.format(unknown, f"{len(names)} {given}", verb, spec.entity))
     return [digest for digest in digests if digest is not None]
-
-
-def _matching(unknown: int, given: int) -> tuple[str, str]:
-    return f"{given} {'name' if given == 1 else 'names'}", "matches" if unknown == 1 else "match"
 
 
 def missing_people(place: Store, spec: Spec, request: ErasureRequest) -> Missing:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from qblock.ledger.events import time_text
+
+if TYPE_CHECKING:
+    from qblock.release.steps import Step
 
 Level = Literal["info", "warning", "error"]
 
@@ -36,15 +39,6 @@ class Entry:
 
 
 Entries = Callable[[Entry], None]
-
-
-class Step(Protocol):
-    """What is read of a step."""
-
-    @property
-    def name(self) -> str: ...
-
-    def describe(self) -> str: ...
 
 
 class Reporter:

@@ -57,9 +57,6 @@ class Shown:
     entity: str | None
     waived: bool
 
-    def same_source(self, other: Shown) -> bool:
-        return self.source == other.source and self.source[0] is not None
-
 
 def published_columns(spec: Spec) -> tuple[tuple[str, str], ...]:
     """Name and role of every column that a spec publishes."""
@@ -78,9 +75,9 @@ def conflicts(protector: Shown, publisher: Shown, *, own: bool = False) -> tuple
     """
     void: list[str] = []
     weak: list[str] = []
-    if not protector.same_source(publisher):
-        return void, weak
     of = protector.source[0]
+    if of is None or protector.source != publisher.source:
+        return void, weak
     for name, role in protector.columns.items():
         other = publisher.columns.get(name)
         if other is None:

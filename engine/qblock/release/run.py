@@ -282,7 +282,7 @@ class Run(Job):
             view=self.target.view,
             digest=chosen.digest,
             ledger_head=self._head(),
-            tightest=self._tightest_json(),
+            tightest=requirements_json(self.spec.privacy, self.tightest),
             choice=self.how_chosen,
             protected=self.protected,
             optimality=outcome.optimality if outcome else "pinned",
@@ -312,9 +312,6 @@ class Run(Job):
     def _head(self) -> str | None:
         with self.place.read() as reader:
             return reader.head(self.spec.release)
-
-    def _tightest_json(self) -> list[dict[str, Any]]:
-        return requirements_json(self.spec.privacy, self.tightest)
 
     def _notes(self) -> list[str]:
         notes = [*self.notes, *self.task.warnings]
