@@ -13,7 +13,7 @@ from qblock.cli.app import run
 from qblock.joint.later import lags
 from qblock.joint.steady.estimate import Churn
 from qblock.ledger.stores import place_of
-from qblock.release import candidates, forecast
+from qblock.release import forecast
 from qblock.release.forecast import churn_so_far, forecast_of_search, published
 from qblock.search.run import open_task, run_search
 from qblock.spec import load_spec
@@ -111,7 +111,7 @@ def test_few_nodes_are_compared_and_all_of_them_satisfy_the_spec(make_job: MakeJ
     job = weekly_job(make_job)
     with open_task(job.spec) as task:
         found = run_search(task)
-        nodes = candidates.candidates(found, 1)
+        nodes = forecast.candidates(found, 1)
         assert len(nodes) == len(set(nodes)) <= 12
         assert found.outcome is not None
         assert all(found.outcome.satisfied[node] for node in nodes)
