@@ -25,9 +25,12 @@ from qblock.release.outcome import published
 from qblock.release.plan import plan
 from qblock.release.prechecks import (
     check_comparable_versions,
+    fingerprint,
+    is_unchanged,
     other_content,
     precheck_published_node,
     precheck_source,
+    remember,
     spec_refusal,
 )
 from qblock.release.recover import clear_leftovers, record_failure
@@ -36,7 +39,6 @@ from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable
 from qblock.release.runner import run_steps
 from qblock.release.turnover import check_turnover
-from qblock.release.unchanged import fingerprint, is_unchanged, remember
 from qblock.search.progress import Progress
 from qblock.search.result import refusal
 from qblock.search.run import open_snapshot, recoded, run_search, task_over

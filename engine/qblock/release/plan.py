@@ -31,7 +31,8 @@ class Plan:
     """What a job would do. current: the version that readers see now; next_version: the number of the next one;
     forecast: how it would go on, as JSON, where that is known; sharing: how many share the joint cells of those who
     would leave at once, as JSON, and missing: how many people the source has no more, where that was counted; rights:
-    those that an administrator must grant, where they were asked for; levels, changes: as of `outlook.Ahead`."""
+    those that an administrator must grant, where they were asked for; levels: of the next version and the current one;
+    changes: that wait, where versions lag."""
 
     spec: Spec
     place: Store
