@@ -9,10 +9,10 @@ import pytest
 from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
 from qblock.release import erase, rollback
+from qblock.release.job import run_steps
 from qblock.release.log import Entry, Reporter
 from qblock.release.plan import Plan, plan, plan_erase, plan_rollback
 from qblock.release.run import Run
-from qblock.release.runner import run_steps
 from qblock.release.steps import Retire, Step
 from qblock.releases import Release
 

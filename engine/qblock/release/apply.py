@@ -17,8 +17,9 @@ from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
-from qblock.release import roles, runner, steps
+from qblock.release import roles, steps
 from qblock.release.chosen import Chosen
+from qblock.release.job import OPENING, run_steps, settle_identity, upgrade
 from qblock.release.log import Reporter
 from qblock.release.maps import KEPT_MAP, inherited_map, named_map
 from qblock.release.outcome import published
@@ -37,7 +38,6 @@ from qblock.release.recover import clear_leftovers, record_failure
 from qblock.release.result import ReleaseResult
 from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable
-from qblock.release.runner import run_steps
 from qblock.release.turnover import check_turnover
 from qblock.search.progress import Progress
 from qblock.search.result import refusal
@@ -76,7 +76,7 @@ def release(
 def _upgrade(run: Run, step: steps.UpgradeLedger) -> None:
     lacks = run.stopping
     try:
-        runner.upgrade(run, step)
+        upgrade(run, step)
     except QblockError as error:
         if not (lacks and denied(error)):
             raise
@@ -123,7 +123,7 @@ def _snapshot(run: Run, _: steps.Snapshot) -> None:
     run.named = None if stated is not None else named_map(spec, run.place)
     run.task = run.transaction.enter_context(task_over(run.joint.settled(source)))
     if run.identity.source is None:  # it was made since
-        runner.settle_identity(run)
+        settle_identity(run)
     run.joint.opened(run.task.source)
     if run.joint.inherited is None:
         # Other releases have the same crosswalk, and a search may take long.
@@ -264,7 +264,7 @@ def retire(run: Run, keep: int) -> list[str]:
 
 
 PERFORM: dict[type[steps.Step], Callable[[Run, Any], None]] = {
-    **runner.BEGIN,
+    **OPENING,
     steps.UpgradeLedger: _upgrade,
     steps.ClearLeftovers: _clear,
     steps.CheckReaders: _readers,

@@ -16,10 +16,10 @@ from qblock.ledger.chain import record
 from qblock.ledger.events import Event
 from qblock.release import steps
 from qblock.release.apply import PERFORM, check_earlier
+from qblock.release.job import run_steps
 from qblock.release.plan import plan
 from qblock.release.recover import record_failure
 from qblock.release.run import Run
-from qblock.release.runner import run_steps
 from qblock.results.release import DryRun
 from qblock.spec import Spec
 from qblock.warehouse.kept_sessions import kept_sessions

@@ -18,16 +18,15 @@ from qblock.joint.withdrawals import NOT_RECALLED, Removal, take_out, whole_cell
 from qblock.ledger.history import retired_by
 from qblock.ledger.stamps import record_refusal
 from qblock.ledger.store import Store
-from qblock.release import runner, steps
+from qblock.release import steps
 from qblock.release.apply import release, retire
-from qblock.release.job import Job
+from qblock.release.job import OPENING, Job, Perform, run_steps
 from qblock.release.leaving import ErasureRequest, count_sharing, missing_people, named_people, said_missing
 from qblock.release.log import Reporter
 from qblock.release.plan import Plan, plan
 from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
-from qblock.release.runner import run_steps
 from qblock.results.release import Sharing
 from qblock.search.progress import Progress
 from qblock.spec import Spec
@@ -262,8 +261,8 @@ def _publish_without(run: _Erasure, concerned: set[int]) -> ReleaseResult | None
         raise
 
 
-PERFORM: runner.Perform[_Erasure] = {
-    **runner.BEGIN,
+PERFORM: Perform[_Erasure] = {
+    **OPENING,
     steps.FindPeople: _find,
     steps.FindMissing: _find_missing,
     steps.CountSharing: _count,

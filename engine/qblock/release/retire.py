@@ -15,11 +15,10 @@ from qblock.ledger.history import retired_by
 from qblock.ledger.store import OPEN_SECONDS, Store
 from qblock.publish.targets import Target
 from qblock.release import private_state
-from qblock.release.job import Job
+from qblock.release.job import Job, settle_identity
 from qblock.release.log import Reporter
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers
-from qblock.release.runner import settle_identity
 from qblock.results.release import Ended
 from qblock.spec import Spec
 from qblock.warehouse.kept_sessions import kept_sessions

@@ -24,8 +24,8 @@ from qblock.publish.digest import content_digest
 from qblock.publish.kept_counts import Rematched, rematch
 from qblock.publish.recheck import count_again
 from qblock.publish.targets import Checked, Rows
-from qblock.release import private_state, roles, runner, steps
-from qblock.release.job import Job
+from qblock.release import private_state, roles, steps
+from qblock.release.job import OPENING, Job, Perform, run_steps
 from qblock.release.log import Reporter
 from qblock.release.outcome import published
 from qblock.release.plan import Plan, plan_rollback
@@ -33,7 +33,6 @@ from qblock.release.recover import SECONDS, clear_leftovers, reason_of
 from qblock.release.result import ReleaseResult, Seen, seen
 from qblock.release.retire import check_not_retired
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
-from qblock.release.runner import run_steps
 from qblock.search.assessment import requirements_json
 from qblock.spec import Spec, spec_digest
 from qblock.warehouse.kept_sessions import kept_sessions
@@ -294,8 +293,8 @@ def _clear(run: _Rollback, _: steps.ClearLeftovers) -> None:
         run.reporter.report(message)
 
 
-PERFORM: runner.Perform[_Rollback] = {
-    **runner.BEGIN,
+PERFORM: Perform[_Rollback] = {
+    **OPENING,
     steps.ClearLeftovers: _clear,
     steps.CheckVersion: lambda run, _: run.check_version(),
     steps.Republish: lambda run, _: run.republish(),
