@@ -21,7 +21,7 @@ from qblock.errors import QblockError, Refused
 from qblock.ledger.history import history
 from qblock.publish.targets import target_of
 from qblock.release import apply, erase, retire, rollback, steps
-from qblock.release import outcome as module
+from qblock.release import recover as module
 from qblock.release.run import Run
 
 pytestmark = pytest.mark.either_engine
@@ -207,7 +207,7 @@ def test_what_cannot_be_found_out_is_said_to_be_unknown(
 ) -> None:
     """The connection is lost at the commit, and the database does not come back."""
     fails_once_published(job, monkeypatch, QblockError("the connection was lost"))
-    monkeypatch.setattr(module, "opened", raising(QblockError("database not reachable")))
+    monkeypatch.setattr(module, "_history", raising(QblockError("database not reachable")))
     file = tmp_path / "result.json"
     said = "whether version 1 was published is not known, `qblock history` shows it; the connection was lost"
     assert ended(capsys, "release", job.spec.path, "--quiet", "--result", file) == (1, f"qblock: {said}\n")
@@ -219,7 +219,7 @@ def test_a_second_signal_while_the_first_is_told(
     job: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fails_once_published(job, monkeypatch, Terminated)
-    monkeypatch.setattr(module, "opened", raising(Terminated))
+    monkeypatch.setattr(module, "_history", raising(Terminated))
     status, err = ended(capsys, "release", job.spec.path, "--quiet")
     said = "terminated: whether version 1 was published is not known, `qblock history` shows it"
     assert (status, err) == (143, f"qblock: {said}\n")

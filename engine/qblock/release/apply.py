@@ -22,7 +22,6 @@ from qblock.release.chosen import Chosen
 from qblock.release.job import OPENING, run_steps, settle_identity, upgrade
 from qblock.release.log import Reporter
 from qblock.release.maps import KEPT_MAP, inherited_map, named_map
-from qblock.release.outcome import published
 from qblock.release.plan import plan
 from qblock.release.prechecks import (
     check_comparable_versions,
@@ -34,7 +33,7 @@ from qblock.release.prechecks import (
     remember,
     spec_refusal,
 )
-from qblock.release.recover import clear_leftovers, record_failure
+from qblock.release.recover import clear_leftovers, published, record_failure
 from qblock.release.result import ReleaseResult
 from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable

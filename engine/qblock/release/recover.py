@@ -1,4 +1,4 @@
-"""Settles runs that did not end: a failure is recorded, leftovers are cleared, a landed file is recorded."""
+"""Settles runs that did not end, and finds out whether one has published; effects.py has what is said of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
 from qblock.ledger.kept import forget_kept
+from qblock.ledger.reader import LedgerReader
 from qblock.release.job import Job
 
 SECONDS = 2.0
@@ -94,3 +95,28 @@ def _again(event: RecordedEvent, run: str, state: str, reason: str | None = None
     """The event of a version once more, in another state."""
     unchanged = {f.name: getattr(event, f.name) for f in fields(Event) if f.name not in ("recorded_at", "state", "run")}
     return Event(**{**unchanged, "state": state, "run": run, "reason": reason})  # type: ignore[arg-type]
+
+
+def published(run: Job, version: int, *, again: bool = False) -> str | None:
+    """What is said of a version that a run has published, however it ended; None where it has not.
+
+    On DuckDB a file that was renamed into place is read, though the ledger says so only after the next run.
+    """
+    said = f"version {version} was published{' again' if again else ''}"
+    events = [event for event in _history(run) if event.version == version]
+    own = [event for event in events if event.run == run.id]
+    if not own:
+        return None
+    # What another run has made of it since comes after the last of our own.
+    since = [*own, *(event for event in events if event.number > own[-1].number)]
+    if any(event.state in PUBLISHING for event in since):
+        return said
+    return said if since[-1] is own[-1] and own[-1].state == "checked" and run.target.is_live(version) else None
+
+
+def _history(run: Job) -> list[RecordedEvent]:
+    """The events of the release, also where a signal came in the middle of a transaction of this process."""
+    if not run.place.exists:
+        return []
+    with run.place.opened(read_only=True, seconds=SECONDS) as connection:
+        return LedgerReader(connection).history(run.spec.release)

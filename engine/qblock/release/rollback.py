@@ -27,9 +27,8 @@ from qblock.publish.targets import Checked, Rows
 from qblock.release import private_state, roles, steps
 from qblock.release.job import OPENING, Job, Perform, run_steps
 from qblock.release.log import Reporter
-from qblock.release.outcome import published
 from qblock.release.plan import Plan, plan_rollback
-from qblock.release.recover import SECONDS, clear_leftovers, reason_of
+from qblock.release.recover import SECONDS, clear_leftovers, published, reason_of
 from qblock.release.result import ReleaseResult, Seen, seen
 from qblock.release.retire import check_not_retired
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
