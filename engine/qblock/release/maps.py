@@ -1,4 +1,4 @@
-"""The recoding map of a release: found for its first version, and kept for all that are checked together with it."""
+"""Finds what the next version takes from the one before: its recoding map, and how bounds are published."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.spec import Spec
+from qblock.spec.model import RangesShown
 
 KEPT_MAP = "the published recoding map was kept: all versions that are checked together have the same boxes"
 SWITCHED = (
@@ -96,3 +97,27 @@ def map_of(spec: Spec, place: Store, event: RecordedEvent) -> Mapping[str, Any] 
     if text is None or kept_digest(text) != event.reference_digest:
         raise QblockError(f"the quantities kept with version {event.version}, its map among them, were altered")
     return Kept.of_text(text).map
+
+
+FIRST: RangesShown = "columns"
+
+
+def ranges_of(place: Store, event: RecordedEvent | None) -> RangesShown:
+    """How a version shows them; `columns` where there is no version."""
+    if event is None or event.version is None:
+        return FIRST
+    with place.read() as reader:
+        text = reader.reference(event.release, event.version)
+    try:
+        return "text" if text is None else Kept.of_text(text).ranges
+    except QblockError:  # which is said where the version is needed
+        return "text"
+
+
+def ranges_now(spec: Spec, place: Store) -> RangesShown:
+    """How the next version would."""
+    if spec.publish.ranges is not None or not place.exists:
+        return spec.publish.ranges or FIRST
+    with place.read() as reader:
+        current = reader.current(spec.release)
+    return ranges_of(place, None if current is None else current.event)

@@ -26,9 +26,8 @@ from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.store import Store
 from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
 from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_search, published
-from qblock.release.maps import inherited_map, map_named_by
+from qblock.release.maps import inherited_map, map_named_by, ranges_now
 from qblock.release.plan import Plan, plan
-from qblock.release.ranges import ranges_now
 from qblock.release.retype import type_note
 from qblock.release.turnover import refusal, source_digest
 from qblock.search.run import open_snapshot, open_task, run_search

@@ -21,9 +21,8 @@ from qblock.release import roles
 from qblock.release.chosen import Chosen
 from qblock.release.job import Job
 from qblock.release.log import Reporter
-from qblock.release.maps import NamedMap
+from qblock.release.maps import NamedMap, ranges_of
 from qblock.release.plan import Plan
-from qblock.release.ranges import ranges_of
 from qblock.release.result import ReleaseResult, seen, waiting_words
 from qblock.search.assessment import requirements_json
 from qblock.search.boxes.recoded import shares
