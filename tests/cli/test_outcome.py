@@ -190,11 +190,11 @@ def test_a_signal_after_a_withdrawal_and_after_the_release_was_retired(
     assert status == 143
     assert err.endswith("qblock: terminated: the withdrawal was recorded; nothing was published\n")
     with monkeypatch.context() as patched:
-        patched.setattr(erase, "_set_apart", raising(Terminated, erase._set_apart))
+        patched.setattr(erase, "_exclude", raising(Terminated, erase._exclude))
         status, err = ended(capsys, "erase", path, "person 1")
     assert (status, err) == (143, "qblock: terminated: the withdrawal was recorded; nothing was published\n")
     with monkeypatch.context() as patched:
-        patched.setattr(erase, "_set_apart", raising(Terminated))
+        patched.setattr(erase, "_exclude", raising(Terminated))
         status, err = ended(capsys, "erase", path, "person 2")
     assert (status, err) == (143, "qblock: terminated: nothing was published\n")
     monkeypatch.setattr(retire, "Ended", raising(Terminated))
