@@ -19,6 +19,7 @@ from qblock.profiling.columns import FILE, Proposal, propose
 from qblock.profiling.first_spec import init
 from qblock.profiling.people import Entity as ProfiledEntity
 from qblock.profiling.people import Who, find
+from qblock.profiling.profiles import Table
 from qblock.profiling.profiles import profile as profiles_of
 from qblock.profiling.unique_sets import sentence
 from qblock.publish.copy import PublishedColumn, copy_of, disclosure, label_codes, nearly_unique
@@ -248,11 +249,12 @@ def _profiled(request: TableRequest) -> Profiled:
     warehouse, name = _opened(request)
     try:
         with warehouse.snapshot() as session:
-            rows, profiles = profiles_of(session, name)
+            table = Table(session, name)
+            rows, profiles = profiles_of(table)
             if rows == 0:
                 raise Refused(f"{request.caller}: the table is empty: there is nothing to profile")
             proposals = propose(profiles, rows)
-            who = find(proposals, rows, session, name)
+            who = find(proposals, rows, table)
     finally:
         warehouse.close()
     entity = ProfiledEntity.settled(who, None, None, None).to_json()

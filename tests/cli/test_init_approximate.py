@@ -38,9 +38,10 @@ def proposed(url: str) -> tuple[list[Proposal], tuple[Candidate, ...]]:
     opened = open_warehouse(url, Path.cwd())
     try:
         with opened.snapshot() as session:
-            rows, found = profiles.profile(session, TableName.parse("visits"))
+            table = profiles.Table(session, TableName.parse("visits"))
+            rows, found = profiles.profile(table)
             made = propose(found, rows)
-            return made, people.find(made, rows, session, TableName.parse("visits")).candidates
+            return made, people.find(made, rows, table).candidates
     finally:
         opened.close()
 

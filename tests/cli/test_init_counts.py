@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qblock.profiling.counts import Interval, kept_edges
+from qblock.profiling.ranges import Interval, kept_edges
 from qblock.spec import Suppress, load_spec
 from qblock.spec.sources import Edges, HierarchySource, Ranges
 

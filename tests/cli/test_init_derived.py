@@ -12,7 +12,7 @@ import pytest
 
 from qblock.profiling import derived
 from qblock.profiling.columns import propose
-from qblock.profiling.profiles import profile
+from qblock.profiling.profiles import Table, profile
 from qblock.warehouse import TableName, open_warehouse
 
 pytestmark = pytest.mark.either_engine
@@ -24,10 +24,10 @@ def left_out(url: str, people: int = ROWS) -> dict[str, str]:
     opened = open_warehouse(url, Path())
     try:
         with opened.snapshot() as session:
-            table = TableName(None, "people")
-            rows, profiles = profile(session, table)
+            table = Table(session, TableName(None, "people"))
+            rows, profiles = profile(table)
             before = propose(profiles, rows)
-            after = derived.without_derived(before, rows, min(rows, people), session, table)
+            after = derived.without_derived(before, rows, min(rows, people), table)
     finally:
         opened.close()
     return {

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from qblock.profiling import unique_sets
+from qblock.profiling.profiles import Table
 from qblock.profiling.unique_sets import Sample
 from qblock.warehouse import TableName, open_warehouse
 
@@ -28,8 +29,8 @@ def drawn(warehouse: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Samp
         opened = open_warehouse(url, Path.cwd())
         try:
             with opened.snapshot() as session:
-                name = TableName.parse(table)
-                return unique_sets.sample(session, name, len(rows), ["age", "sex", "ward"], ["patient_id"], person)
+                looked_at = Table(session, TableName.parse(table))
+                return unique_sets.sample(looked_at, len(rows), ["age", "sex", "ward"], ["patient_id"], person)
         finally:
             opened.close()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from qblock.profiling.codes import CODES
+from qblock.profiling.words import CODES
 
 ICD = ["E11.9", "I10", "J45.0", "S72.01", "C50.9", "Z38"]
 LOINC = ["2345-7", "718-7", "4548-4", "2160-0"]

@@ -11,7 +11,7 @@ COLUMNS = "tests/hierarchy/test_built_by_columns.py"
 HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
         "finest: init proposes none",
-        "profiling/ends.py",
+        "profiling/ranges.py",
         "[_of_cells(p) if _own_values(p, rows) else p for p in proposals]",
         "list(proposals)",
         tests=("tests/cli/test_init_ends.py::test_values_of_single_rows_are_read_as_cells",),

@@ -13,7 +13,7 @@ import qblock
 ENGINE = Path(qblock.__file__).parent
 NOT_NAMES = {"found", "made", "asked", "apart", "one", "several"}
 """The thing it is instead: rows, problems, match, person, block, batch, plan, result."""
-STILL = ("profiling",)
+STILL = ()
 """Rooms in which they have not been replaced yet."""
 AS_STORED = {("ledger/events.py", "asked"), ("release/erase.py", "asked"), ("release/steps.py", "found")} | {
     (f"results/{module}.py", name)

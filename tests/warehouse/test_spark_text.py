@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import place_of_url
-from qblock.profiling.codes import CODES
-from qblock.profiling.spec_text import source_of_table
+from qblock.profiling.first_spec import source_of_table
+from qblock.profiling.words import CODES
 from qblock.spec.urls import has_password
 from qblock.warehouse import TableName
 from qblock.warehouse.addresses import shown_url

@@ -12,7 +12,7 @@ from spark_tables import spark_type
 
 from qblock.hierarchy.builders import dates, suppress
 from qblock.profiling.columns import propose
-from qblock.profiling.profiles import profile
+from qblock.profiling.profiles import Table, profile
 from qblock.warehouse import TableName, open_warehouse
 from qblock.warehouse.dimensions import load_dimension
 from qblock.warehouse.protocol import Column, Session
@@ -205,7 +205,7 @@ def test_timestamptz_in_hierarchies_and_profiles(warehouse, engine_name: str, tm
     opened = open_warehouse(url, tmp_path)
     with opened.snapshot() as session:
         session.run(ZONES[engine_name])
-        _, (profiled,) = profile(session, TableName(None, "t"))
+        _, (profiled,) = profile(Table(session, TableName(None, "t")))
         assert (profiled.least, profiled.greatest) == ("2026-01-31 22:30:00+00", "2026-02-01 00:30:00+00")
         assert propose([profiled], 2)[0].entry["hierarchy"] == {"dates": ["month", "quarter", "year"]}
         built = dates("x", [profiled.least, profiled.greatest], ["month"], "timestamptz")

@@ -1,21 +1,23 @@
-"""What the columns of a table are, and a role for each: proposed from names and value counts."""
+"""A role for each column of a table, proposed from names and value counts, and what of it a person decides."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.errors import InputError
 from qblock.hierarchy import Hierarchy, suppress
-from qblock.profiling.codes import CODES, Code
-from qblock.profiling.profiles import CONTINUOUS, FEW, FEW_NUMBERS, LEAST_CODES, LENGTHS, OWN, Profile
-from qblock.profiling.words import numbers_rows, private_topic, suggests
+from qblock.profiling.profiles import CONTINUOUS, FEW, FEW_NUMBERS, LEAST_CODES, LENGTHS, OWN, Profile, Table
+from qblock.profiling.words import CODES, Code, numbers_rows, private_topic, suggests
 from qblock.spec.repeats import MOST_ROWS
-from qblock.warehouse import Column, Session, TableName
+from qblock.warehouse import Column
+from qblock.warehouse.copied import no_column
 from qblock.warehouse.values import is_value
 
 FILE = {"file": ""}
@@ -30,18 +32,29 @@ EDGES = (0, 1, 5, 10)
 """Where ranges of them begin."""
 LONGEST_NAME = 40
 """The longest name of a release and of a hierarchy file."""
-LONGEST_KEY = 120
+LONGEST_KEY = 119
 """A longer key needs a question mark before it in YAML."""
 FLAG = 2
 """Values of a flag at most."""
 SMALL_CODES = 10
 """Numbers of which there are no more are codes."""
 NUMBERS = ("integer", "decimal", "float", "boolean")
+NOBODY = "none"
+"""The answer that no column is one."""
 UNKNOWN = "assumed known to outsiders; please check"
 CONSTANT = "has one value"
 WEIGHT = "a survey weight"
 MOST = Fraction(9, 10)
 """The share of rows by whose form a column of codes is known; the others are hidden."""
+KEYS = ("digits", "ranges", "edges", "dates", "file")
+"""Of the hierarchies that are proposed, each of which has one."""
+OPEN = "???"
+"""What stands where a decision is needed: no command reads a spec with it."""
+MOST_COLUMNS = 8
+MOST_NODES = 100_000
+"""Of the lattice of one level per column: a hundredth of what a search accepts, so that it takes minutes at most."""
+MOST_READ = 200_000_000
+"""Values that are grouped for the choice; where that is too little, each column is looked at by itself."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +65,14 @@ class Proposal:
     role: str
     entry: Any
     reason: str
+
+    @property
+    def name(self) -> str:
+        return self.profile.column.name
+
+
+AskSensitive = Callable[[Sequence[Proposal]], Sequence[str]]
+"""Given all columns, the names of those that are sensitive."""
 
 
 def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
@@ -236,9 +257,104 @@ def file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:LONGEST_NAME] or "column"
 
 
-def leaves_of(session: Session, table: TableName, column: Column) -> Hierarchy:
+def leaves_of(table: Table, column: Column) -> Hierarchy:
     """The values of a column as a hierarchy of one level and the top."""
-    value = session.comparable(session.relation(table).c[column.name], column)
-    text = session.text_of(value, column.kind)
-    rows = session.fetch(sa.select(text.label("value")).where(value.is_not(None)).distinct())
+    value = table.value(column)
+    text = table.session.text_of(value, column.kind)
+    rows = table.session.fetch(sa.select(text.label("value")).where(value.is_not(None)).distinct())
     return suppress(column.name, rows["value"].to_pylist())
+
+
+def decided(
+    proposals: Sequence[Proposal],
+    given: Sequence[str] | None,
+    ask: AskSensitive | None,
+    table: object,
+    person: str | None,
+) -> tuple[list[Proposal], tuple[str, ...]]:
+    """The proposals as somebody decided them, and the names of the columns that are left open.
+
+    given: the names of the sensitive columns (`none`: there is none), None where an option says nothing; ask: None
+    where nobody can be asked; person: the column that says who a row is about. Candidates that are not named are left
+    out of the spec. Raises InputError for no column. Where no column is a quasi-identifier, all that a person decides
+    is left open.
+    """
+    if given is None and ask is not None:
+        given = ask(proposals)
+    left = [] if given is not None else ["sensitive"]
+    if not any(p.role == "quasi_identifier" and p.name not in (given or ()) for p in proposals):
+        left.append("decide")
+    open_ = tuple(p.name for p in proposals if p.role in left and p.name not in (given or ()))
+    if given is None:
+        return list(proposals), open_
+    chosen = [] if list(given) == [NOBODY] else list(given)
+    known = {p.name for p in proposals}
+    for name in chosen:
+        if name not in known:
+            sentence, near = no_column(f"--sensitive: table {table}", name, sorted(known))
+            raise InputError(sentence, suggestions=near)
+    if person in chosen:
+        raise InputError(f"--sensitive: {person} says who a row is about and is never published; name other columns")
+    return [_as_decided(p, chosen) for p in proposals], open_
+
+
+def _as_decided(p: Proposal, chosen: Sequence[str]) -> Proposal:
+    if p.name in chosen:
+        return replace(p, role="sensitive", entry=sensitive_entry(p.profile), reason="named as sensitive")
+    if p.role == "sensitive":
+        return replace(p, role="left out", entry=None, reason="looks private, and was not named as sensitive")
+    return p
+
+
+def nodes_of(proposals: Sequence[Proposal]) -> int:
+    """How many nodes the lattice of the quasi-identifiers has, as they are proposed."""
+    return math.prod(_levels(p.entry) for p in proposals if p.role == "quasi_identifier")
+
+
+def _levels(entry: Any) -> int:
+    form = entry["hierarchy"]
+    if not isinstance(form, dict):
+        return 2
+    ((key, value),) = [(key, value) for key, value in form.items() if key in KEYS]
+    return value + 1 if key == "digits" else 2 if key == "file" else 3 if key == "edges" else len(value) + 2
+
+
+def chosen(proposals: Sequence[Proposal], rows: int, table: Table) -> list[Proposal]:
+    """The proposals with at most MOST_COLUMNS quasi-identifiers; the others are left to a person (decide).
+
+    Columns whose names others know come first. Of these, and then of the others, the next is the one with which most
+    rows differ from all others: one GROUP BY for each column that may be next.
+    """
+    quasi = [p for p in proposals if p.role == "quasi_identifier"]
+    if len(quasi) <= MOST_COLUMNS and nodes_of(quasi) <= MOST_NODES:
+        return list(proposals)
+    known = [p for p in quasi if suggests(p.name, "quasi")]
+    taken: list[Proposal] = []
+    for group in (known, [p for p in quasi if p not in known]):
+        rest = list(group)
+        each = rows * len(rest) * MOST_COLUMNS > MOST_READ
+        alone = _singled_out(table, [[p] for p in rest]) if each and rest else []
+        rest = [p for _, p in sorted(zip(alone, rest, strict=True), key=lambda pair: -pair[0])] if each else rest
+        while rest and len(taken) < MOST_COLUMNS:
+            if not each:
+                counts = _singled_out(table, [[*taken, p] for p in rest])
+                rest.insert(0, rest.pop(counts.index(max(counts))))
+            following = rest.pop(0)
+            if nodes_of([*taken, following]) <= MOST_NODES:
+                taken.append(following)
+    reason = f"{MOST_COLUMNS} columns at most are proposed; others single out more"
+    left = [p for p in quasi if p not in taken]
+    return [replace(p, role="decide", reason=reason) if p in left else p for p in proposals]
+
+
+def _singled_out(table: Table, sets: Sequence[Sequence[Proposal]]) -> list[int]:
+    """For each set of columns, how many rows differ in them from all others."""
+    queries = []
+    for i, columns in enumerate(sets):
+        values = [table.value(p.profile.column) for p in columns]
+        counts = sa.select(sa.func.count().label("n")).select_from(table.relation).group_by(*values)
+        group = counts.subquery(f"qblock_g{i}")
+        alone: sa.ColumnElement[Any] = sa.func.count(sa.case((group.c.n == 1, 1)))
+        queries.append(sa.select(sa.literal_column(str(i)).label("i"), alone.label("alone")).select_from(group))
+    answer = table.session.fetch(sa.union_all(*queries) if len(queries) > 1 else queries[0]).to_pylist()
+    return [row["alone"] for row in sorted(answer, key=lambda row: row["i"])]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from qblock.profiling.columns import NUMBERS, Proposal
+from qblock.profiling.profiles import Table
 from qblock.profiling.words import suggests
-from qblock.warehouse import Session, TableName
 from qblock.warehouse.values import is_value
 
 LEAST_ROWS = 100
@@ -27,9 +27,7 @@ LARGEST = 1e15
 ROLES = ("quasi_identifier", "sensitive", "decide")
 
 
-def without_derived(
-    proposals: Sequence[Proposal], rows: int, people: int, session: Session, table: TableName
-) -> list[Proposal]:
+def without_derived(proposals: Sequence[Proposal], rows: int, people: int, table: Table) -> list[Proposal]:
     """The proposals, where columns that are made from others are left out, each with what it is made from.
 
     people: whom the rows are about, at most. One GROUP BY for each column tells which others have one value wherever it
@@ -39,112 +37,103 @@ def without_derived(
         return list(proposals)
     most = math.isqrt(MOST_READ // rows)
     looked_at = [p for p in proposals if p.role in ROLES and not p.profile.approximate][:most]
-    source = _Source(session, session.relation(table))
-    computed = _computed(looked_at, source)
-    rest = [p for p in looked_at if _name(p) not in computed]
-    reasons = _recoded(rest, rows, people, source) | computed
+    computed = _computed(looked_at, table)
+    rest = [p for p in looked_at if p.name not in computed]
+    reasons = _recoded(rest, rows, people, table) | computed
     return [
-        replace(p, role="left out", entry=None, reason=reasons[_name(p)]) if _name(p) in reasons else p
-        for p in proposals
+        replace(p, role="left out", entry=None, reason=reasons[p.name]) if p.name in reasons else p for p in proposals
     ]
 
 
-@dataclass(frozen=True)
-class _Source:
-    """The table that is read."""
-
-    session: Session
-    relation: sa.TableClause
-
-    def value(self, p: Proposal) -> sa.ColumnElement[Any]:
-        column = p.profile.column
-        value = self.session.comparable(self.relation.c[column.name], column)
-        return sa.case((value, 1), (sa.not_(value), 0)) if column.kind == "boolean" else value
+def _value(p: Proposal, table: Table) -> sa.ColumnElement[Any]:
+    """A column as a number where it is true or false."""
+    value = table.value(p.profile.column)
+    return sa.case((value, 1), (sa.not_(value), 0)) if p.profile.column.kind == "boolean" else value
 
 
-def _recoded(columns: Sequence[Proposal], rows: int, people: int, source: _Source) -> dict[str, str]:
+def _recoded(columns: Sequence[Proposal], rows: int, people: int, table: Table) -> dict[str, str]:
     """Of each column that another one decides, the reason. What others know is kept, however it is decided."""
-    ordered = sorted(columns, key=lambda p: (not suggests(_name(p), "quasi"), p.role != "sensitive"))
+    ordered = sorted(columns, key=lambda p: (not suggests(p.name, "quasi"), p.role != "sensitive"))
     decided = {
-        (_name(p), name)
+        (p.name, name)
         for p in ordered
         if people - _groups(p) >= SURE
-        for name in _decided_by(p, [column for column in ordered if column is not p], source)
+        for name in _decided_by(p, [column for column in ordered if column is not p], table)
     }
-    spread = _spread([p for p in ordered if any(_name(p) == name for _, name in decided)], rows, source)
+    spread = _spread([p for p in ordered if any(p.name == name for _, name in decided)], rows, table)
     reasons: dict[str, str] = {}
     for i, p in enumerate(ordered):
-        name = _name(p)
+        name = p.name
         sources = [
             column
             for column in ordered
-            if (_name(column), name) in decided
+            if (column.name, name) in decided
             and (people - _groups(column)) * spread[name] >= SURE
             # Of copies the first is kept.
-            and ((name, _name(column)) not in decided or ordered.index(column) < i)
+            and ((name, column.name) not in decided or ordered.index(column) < i)
         ]
-        sources = [column for column in sources if _name(column) not in reasons] or sources
-        copies = [column for column in sources if (name, _name(column)) in decided]
+        sources = [column for column in sources if column.name not in reasons] or sources
+        copies = [column for column in sources if (name, column.name) in decided]
         if copies:
-            reasons[name] = f"a copy of {_name(copies[0])}"
+            reasons[name] = f"a copy of {copies[0].name}"
         elif sources and not suggests(name, "quasi"):
-            reasons[name] = f"made from {_name(min(sources, key=_groups))}"
+            reasons[name] = f"made from {min(sources, key=_groups).name}"
     return reasons
 
 
-def _decided_by(p: Proposal, candidates: Sequence[Proposal], source: _Source) -> list[str]:
+def _decided_by(p: Proposal, candidates: Sequence[Proposal], table: Table) -> list[str]:
     """The columns that have one value, or none, wherever this one has one."""
     candidates = [column for column in candidates if _groups(column) <= _groups(p)]
     if not candidates:
         return []
     columns = []
     for i, column in enumerate(candidates):
-        value = source.value(column)
+        value = _value(column, table)
         there = sa.func.count(value)
         same = (sa.func.min(value) == sa.func.max(value)) & (there == sa.func.count())
         columns.append(sa.case((same | (there == 0), 1), else_=0).label(f"same_{i}"))
-    grouped = sa.select(*columns).select_from(source.relation).group_by(source.value(p))
+    grouped = sa.select(*columns).select_from(table.relation).group_by(_value(p, table))
     groups = grouped.subquery("qblock_groups")
-    query = sa.select(*(sa.func.min(groups.c[f"same_{i}"]).label(f"same_{i}") for i in range(len(candidates))))
-    answer = source.session.fetch(query).to_pylist()[0]
-    return [_name(column) for i, column in enumerate(candidates) if answer[f"same_{i}"] == 1]
+    same_everywhere = [sa.func.min(groups.c[f"same_{i}"]).label(f"same_{i}") for i in range(len(candidates))]
+    answer = table.row(same_everywhere, of=groups)
+    return [column.name for i, column in enumerate(candidates) if answer[f"same_{i}"] == 1]
 
 
-def _spread(columns: Sequence[Proposal], rows: int, source: _Source) -> dict[str, float]:
+def _spread(columns: Sequence[Proposal], rows: int, table: Table) -> dict[str, float]:
     """The share of rows that have not the most frequent value."""
     shares = {}
     for p in columns:
         count = sa.func.count().label("n")
-        counts = sa.select(count).select_from(source.relation).group_by(source.value(p))
-        most = source.session.scalar(sa.select(sa.func.max(counts.subquery("qblock_counts").c.n)))
-        shares[_name(p)] = 1 - int(most) / rows
+        counts = sa.select(count).select_from(table.relation).group_by(_value(p, table))
+        most = table.session.scalar(sa.select(sa.func.max(counts.subquery("qblock_counts").c.n)))
+        shares[p.name] = 1 - int(most) / rows
     return shares
 
 
-def _computed(columns: Sequence[Proposal], source: _Source) -> dict[str, str]:
+def _computed(columns: Sequence[Proposal], table: Table) -> dict[str, str]:
     """Of each column that is the square or logarithm of another one, or moves with it, the reason."""
-    ends = {_name(p): ends for p in columns if (ends := _ends(p)) is not None}
-    numbers = [p for p in columns if _name(p) in ends]
+    ends = {p.name: ends for p in columns if (ends := _ends(p)) is not None}
+    numbers = [p for p in columns if p.name in ends]
     pairs = [
         (form, a, b)
         for j, b in enumerate(numbers)
         for i, a in enumerate(numbers)
         for form in FORMS
-        if i != j and (form != "multiple" or i < j) and _fits(form, ends[_name(a)], ends[_name(b)])
+        if i != j and (form != "multiple" or i < j) and _fits(form, ends[a.name], ends[b.name])
     ]
     if not pairs:
         return {}
     figures: list[Any] = []
     for k, (form, a, b) in enumerate(pairs):
-        base, other = (sa.cast(source.value(p), sa.Double) for p in (a, b))
+        base, other = (sa.cast(_value(p, table), sa.Double) for p in (a, b))
         figures.append(sa.func.corr(_transformed(form, base), other).label(f"corr_{k}"))
         figures.append(sa.func.count(sa.case((base.is_not(None) & other.is_not(None), 1))).label(f"n_{k}"))
-    answer = source.session.fetch(sa.select(*figures).select_from(source.relation)).to_pylist()[0]
+    answer = table.row(figures)
     reasons: dict[str, str] = {}
     for k, (form, a, b) in enumerate(pairs):
         sure = answer[f"n_{k}"] >= LEAST_ROWS / 2 and (answer[f"corr_{k}"] or 0) >= LEAST_CORRELATION
-        if sure and _name(a) not in reasons:
-            reasons.setdefault(_name(b), f"{FORMS[form]} {_name(a)}")
+        if sure and a.name not in reasons:
+            reasons.setdefault(b.name, f"{FORMS[form]} {a.name}")
     return reasons
 
 
@@ -188,7 +177,3 @@ def _ends(p: Proposal) -> tuple[float, float] | None:
 def _groups(p: Proposal) -> int:
     """Values, NULL among them."""
     return p.profile.distinct + (p.profile.nulls > 0)
-
-
-def _name(p: Proposal) -> str:
-    return p.profile.column.name

@@ -1,27 +1,222 @@
-"""A first spec of a table, with a hierarchy file for each column that needs one, to be edited by a person."""
+"""Writes a first spec of a table, with a hierarchy file for each column that needs one, to be edited by a person."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
-from qblock.profiling import choice, counts, decisions, ends, people, unique_sets
-from qblock.profiling.columns import FILE, Proposal, file_name, leaves_of, of_one_form, propose
-from qblock.profiling.decisions import AskSensitive
+from qblock.profiling import people, unique_sets
+from qblock.profiling.columns import (
+    FILE,
+    LONGEST_KEY,
+    NOBODY,
+    OPEN,
+    AskSensitive,
+    Proposal,
+    chosen,
+    decided,
+    file_name,
+    leaves_of,
+    nodes_of,
+    of_one_form,
+    of_ranges,
+    propose,
+)
 from qblock.profiling.derived import without_derived
-from qblock.profiling.people import Ask, Entity
-from qblock.profiling.profiles import FEW, profile
-from qblock.profiling.spec_text import k_of, render, source_of_files, source_of_table
+from qblock.profiling.people import Ask, Candidate, Entity, Who, meaning
+from qblock.profiling.profiles import FEW, Table, profile
+from qblock.profiling.ranges import with_edges, with_ends, with_finest
 from qblock.profiling.text_types import TextTypes, recognize
 from qblock.profiling.unique_sets import UniqueSet
 from qblock.spec.source_file import ending
-from qblock.warehouse import Session, TableName, Warehouse
-from qblock.warehouse.connect import files_warehouse, open_warehouse
+from qblock.warehouse import TableName, Warehouse
+from qblock.warehouse.connect import files_warehouse, open_warehouse, parse_url
+from qblock.warehouse.engines import ENGINES, database_file
 from qblock.warehouse.source_files import FileTable
+
+
+def k_of(people: int) -> int:
+    """The k that is asked of so many people."""
+    return 5 if people >= 100 else 2
+
+
+def source_of_table(url: str, table: TableName, engine: str) -> list[str]:
+    """The lines of a spec that say where a table is."""
+    if ENGINES[engine].is_file:
+        shown = f"duckdb:///{database_file(parse_url(url), Path.cwd())}".replace("$", "$$")
+        return [f"source: {_flow({'url': shown, 'table': _table_text(table)})}"]
+    return [
+        "# The URL stays in the environment, so that no password is written down.",
+        f"source: {_flow({'url': '${WAREHOUSE_URL}', 'table': _table_text(table)})}",
+    ]
+
+
+def source_of_files(path: str, directory: Path, types: Mapping[str, str]) -> list[str]:
+    """The lines of a spec in `directory` that name files. path: as somebody in the working directory names them; types:
+    of the columns of CSV files that are no texts."""
+    shown = path if os.path.isabs(path) else os.path.relpath(path, directory)
+    file = _flow({"file": shown.replace("$", "$$")})
+    if not types:
+        return [f"source: {file}"]
+    lines = ["# Every value of these columns has the type; another value is refused. The others are text."]
+    lines += ["source:", f"  {file[1:-1]}", "  types:"]
+    return lines + [f"    {_key(name)}: {type_}" for name, type_ in types.items()]
+
+
+OPEN_LINES = (
+    f"# `{OPEN}` is yours to decide; no command reads this file before. Is it what nobody may learn about a",
+    "# person (sensitive), what others know of them (quasi_identifier, with a hierarchy), neither (insensitive), or",
+    "# who they are (identifying)? Remove the requirement of a column that is not sensitive.",
+)
+REGIMES = (
+    "# A table that changes is published in one of three ways (docs/steady-job.md):",
+    "# (a) readers keep no copy of an older version, and none is public: each version shows the table as it is.",
+    "#     Add:  versions: {joint: none}",
+    "# (b) readers may keep copies: who comes, leaves or changes is shown in batches, and waits until then, so that no",
+    "#     two versions tell together what neither tells alone. It needs `entity`, from the first version on.",
+    "# (c) one publication: a later run with changed data is refused. It needs nothing.",
+)
+RECODING = {
+    "once": (
+        "# Each part of the table has labels of its own, so that one small group does not coarsen all rows. Without",
+        "# this line every column has one level throughout (docs/recoding.md).",
+        "search: {recoding: multidimensional, choose_by: loss}",
+    ),
+    "steady": (
+        "# Each column has one level throughout. A recoding map shows more, in smaller groups, for which newcomers",
+        "# wait longer (docs/recoding.md), and is for the lifetime of a release, from its first version on:",
+        "# search: {recoding: multidimensional, choose_by: loss}",
+    ),
+}
+ONE_FORM = (
+    "# `labels: half_open` writes ranges of whole numbers as [15, 20), the form of other numbers, and not as 15-19.",
+)
+ELSEWHERE = (
+    "# Before a release say where its ledger is, and which folders of the cluster have private copies, which only the",
+    "# job may read, and published tables (docs/spark.md):",
+    '# private: {url: "sqlite:///qblock/ledger.sqlite", path: ...}',
+    "# publish: {..., path: ..., readers_checked: by operator}",
+)
+AS_WRITTEN = {
+    "steady": "# As it is written, this spec is (b). For (a) add that line; for (c) run `qblock release` once.",
+    "once": "# As it is written, this spec is (c). For (a) add that line; for (b) write `entity: COLUMN`.",
+}
+
+
+def render(
+    source: Sequence[str],
+    title: str,
+    proposals: Sequence[Proposal],
+    rows: int,
+    engine: str,
+    entity: Entity,
+    left: Sequence[str] = (),
+) -> str:
+    """The text of a first spec, with the reason of each role as a comment. source: its lines; title: of the table;
+    left: columns whose role is left open."""
+    lines = [
+        "# A first spec, proposed by `qblock init`: check every role, then try `qblock search release.yaml`.",
+        "version: 1",
+        f"release: {_flow(file_name(title))}",
+        *source,
+    ]
+    lines += _entity_lines(entity)
+    if left:
+        lines += OPEN_LINES
+    if any(of_ranges(p) and p.entry["hierarchy"].get("labels") for p in proposals):
+        lines += ONE_FORM
+    lines.append("attributes:")
+    lines += [_column_line(p, left) for p in proposals]
+    chosen = entity.chosen
+    regime = "once" if chosen is None else "steady"
+    k = k_of(rows if chosen is None else chosen.distinct)
+    lines += ["privacy:", f"  - k_anonymity: {{k: {k}}}"]
+    for p in proposals:
+        if p.role == "sensitive" and p.profile.distinct >= 2:
+            parameters = {"l": min(3, p.profile.distinct), "sensitive": p.name.replace("$", "$$")}
+            only = "  # if it is sensitive" if p.name in left else ""
+            lines.append(f"  - distinct_l_diversity: {_flow(parameters)}{only}")
+    lines += ["suppression_limit: 0", *RECODING[regime]]
+    publish: dict[str, Any] = {"schema": "published", "view": file_name(title)}
+    if ENGINES[engine].is_file:
+        # DuckDB calls a database as its file is called, and takes a schema of the same name for it.
+        publish = {"url": f"duckdb:///{file_name(title)}_published.duckdb", **publish}
+    if not ENGINES[engine].stores:
+        lines += ELSEWHERE
+    lines.append(f"publish: {_flow(publish)}")
+    lines += [*REGIMES, AS_WRITTEN[regime]]
+    return "\n".join(lines) + "\n"
+
+
+def _column_line(p: Proposal, left: Sequence[str]) -> str:
+    name = _key(p.name)
+    if p.name in left:
+        entry = {**p.entry, "role": OPEN} if isinstance(p.entry, dict) else OPEN
+        return f"  {name}: {_flow(entry)}  # {'sensitive? ' * (p.role != 'decide')}{p.reason}"
+    if p.role == "decide":
+        return f"  # {_plain(name)}: {_flow(p.entry)}  # decide: {p.reason}"
+    if p.entry is None:
+        return f"  # {_plain(name)}: left out  # {p.reason}"
+    return f"  {name}: {_flow(p.entry)}  # {p.reason}"
+
+
+def _entity_lines(entity: Entity) -> list[str]:
+    """Who a row is about, and why; what was left open as comments."""
+    first, *more = (_plain(sentence) for sentence in entity.sentences)
+    lines = [f"# Who a row is about: {first}.", *(f"# {sentence}." for sentence in more)]
+    if entity.chosen is not None:
+        lines.append(f"entity: {_text(entity.chosen.column)}")
+        lines += ["count: entities"] if entity.chosen.repeats else []
+    else:
+        lines += [f"# entity: {_text(c.column)}  # {_plain(meaning(c))}" for c in entity.who.candidates]
+    return lines
+
+
+def _plain(text: str) -> str:
+    """A text on one line of a comment."""
+    return " ".join(text.split())
+
+
+def _text(name: str) -> str:
+    """The name of a column as a value of the spec, on one line."""
+    return name if _is_plain(name) else _quoted(name.replace("$", "$$"))
+
+
+def _key(name: str) -> str:
+    """A column name as a key of the spec, on one line; nothing in a key stands for a variable."""
+    if _is_plain(name):
+        return name
+    text = _quoted(name)
+    return f"? {text}\n  " if len(text) > LONGEST_KEY else text
+
+
+def _is_plain(name: str) -> bool:
+    """Whether YAML reads a name as it is."""
+    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None and yaml.safe_load(name) == name
+
+
+def _quoted(text: str) -> str:
+    quoted: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**6)
+    return quoted.strip()
+
+
+def _flow(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6).strip()
+    return text.removesuffix("\n...").strip()
+
+
+def _table_text(table: TableName) -> str:
+    parts = [part for part in (table.catalog, table.schema, table.name) if part is not None]
+    plain = [part if re.fullmatch(r"\w+", part) else '"' + part.replace('"', '""') + '"' for part in parts]
+    return ".".join(plain).replace("$", "$$")
 
 
 @dataclass(frozen=True)
@@ -42,7 +237,7 @@ class FirstSpec:
     @property
     def nodes(self) -> int:
         """How many nodes the lattice has, as it is proposed."""
-        return decisions.nodes(self.proposals)
+        return nodes_of(self.proposals)
 
     @property
     def regime(self) -> str:
@@ -68,66 +263,100 @@ def init(
     ask_sensitive: the sensitive columns in the same way; without either they are left open. Raises InputError
     when a file is already there, unless `force`; nothing is written then.
     """
-    path = url if "://" not in url and (ending(url) is not None or table is None) else None
-    if (path is None) != (table is not None):
-        raise InputError(
-            "files are a table by themselves; leave TABLE out"
-            if path
-            else "which table of the database? name it after the URL"
-        )
-    warehouse: Warehouse
-    recognized = TextTypes()
-    if path is not None:
-        recognized = recognize(FileTable(path, Path.cwd(), "the source")) if ending(path) == ".csv" else recognized
-        types = {column: str(type_) for column, type_ in recognized.types.items()}
-        warehouse, name = files_warehouse(path, Path.cwd(), "the source", types)
-        source = source_of_files(path, directory, types)
-        title = Path(path).stem
-    else:
-        name = TableName.parse(table or "")
-        warehouse = open_warehouse(url, Path.cwd())
-        source, title = source_of_table(url, name, warehouse.engine), name.name
-    given = None
+    source = _source_of(url, table, directory)
     try:
-        with warehouse.snapshot() as session:
-            rows, profiles = profile(session, name)
-            if rows == 0:
-                raise Refused(f"the table {name} is empty: there is nothing to profile")
-            proposals = propose(profiles, rows)
-            who = people.find(proposals, rows, session, name)
-            if entity not in (None, people.NOBODY):
-                given = people.named(entity, proposals, rows, session, name)
-                proposals = people.about(proposals, given.column)
-            whose = given or who.best
-            persons = rows if whose is None else whose.distinct
-            proposals = without_derived(proposals, rows, persons, session, name)
-            proposals = choice.chosen(proposals, rows, session, name)
-            proposals, hierarchies = _settle(proposals, session, name)
-            quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
-            people_ = [candidate.column for candidate in who.candidates] + ([] if given is None else [given.column])
-            proposals = ends.with_ends(proposals, session, name, rows, people_, k_of(rows))
-            proposals = of_one_form(counts.with_edges(proposals, session, name, people_, k_of(rows)))
-            proposals = ends.with_finest(proposals, rows)
-            person = None if whose is None else whose.column
-            sampled = unique_sets.sample(session, name, rows, quasi, people_, person)
+        with source.warehouse.snapshot() as session:
+            look = _look(Table(session, source.table), entity)
     finally:
-        warehouse.close()
+        source.warehouse.close()
     # Nothing is open while a person thinks.
-    settled = Entity.settled(who, given, entity, ask)
-    if settled.chosen is not None:
-        proposals = people.about(proposals, settled.chosen.column)
-    person = None if settled.chosen is None else settled.chosen.column
-    proposals, left = decisions.decided(proposals, sensitive, ask_sensitive, name, person)
-    quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
-    sets = unique_sets.minimal(unique_sets.unique_shares(sampled, quasi, person))
+    whose = Entity.settled(look.who, look.given, entity, ask)
+    proposals, person = look.proposals, None
+    if whose.chosen is not None:
+        person = whose.chosen.column
+        proposals = people.about(proposals, person)
+    proposals, left = decided(proposals, sensitive, ask_sensitive, source.table, person)
+    quasi = [p.name for p in proposals if p.role == "quasi_identifier"]
+    sets = unique_sets.minimal(unique_sets.unique_shares(look.sample, quasi, person))
     proposals = unique_sets.reasoned(proposals, sets)
     if not quasi and not any(p.role == "decide" for p in proposals):
-        reasons = "; ".join(f"{p.profile.column.name}: {p.role}, {p.reason}" for p in proposals)
-        raise InputError(f"no column of {name} can be a quasi-identifier ({reasons}); write a spec by hand")
-    named = [p.entry["hierarchy"].get("file") for p in proposals if _has_file(p)]
-    files = {Path("hierarchies") / file: h for file, h in hierarchies.items() if f"hierarchies/{file}" in named}
-    spec_file = directory / "release.yaml"
-    written = [*(directory / file for file in files), spec_file]
+        reasons = "; ".join(f"{p.name}: {p.role}, {p.reason}" for p in proposals)
+        raise InputError(f"no column of {source.table} can be a quasi-identifier ({reasons}); write a spec by hand")
+    text = render(source.lines, source.title, proposals, look.rows, source.warehouse.engine, whose, left)
+    named = {p.entry["hierarchy"].get("file") for p in proposals if _has_parameters(p.entry)}
+    files = {file: hierarchy for file, hierarchy in look.hierarchies.items() if file in named}
+    written = _write(directory, files, text, force=force)
+    lines = dict(zip(left, _lines_of_open(text), strict=True))
+    return FirstSpec(
+        tuple(proposals), written, whose, lines, tuple(sets), look.sample.rows, look.rows, source.recognized
+    )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The table that is looked at. lines: of a spec that say where it is; recognized: types of the columns of CSV."""
+
+    warehouse: Warehouse
+    table: TableName
+    lines: list[str]
+    title: str
+    recognized: TextTypes
+
+
+def _source_of(url: str, table: str | None, directory: Path) -> _Source:
+    path = url if "://" not in url and (ending(url) is not None or table is None) else None
+    if path is not None and table is not None:
+        raise InputError("files are a table by themselves; leave TABLE out")
+    if path is None:
+        if table is None:
+            raise InputError("which table of the database? name it after the URL")
+        name, warehouse = TableName.parse(table), open_warehouse(url, Path.cwd())
+        return _Source(warehouse, name, source_of_table(url, name, warehouse.engine), name.name, TextTypes())
+    recognized = recognize(FileTable(path, Path.cwd(), "the source")) if ending(path) == ".csv" else TextTypes()
+    types = {column: str(type_) for column, type_ in recognized.types.items()}
+    files, name = files_warehouse(path, Path.cwd(), "the source", types)
+    return _Source(files, name, source_of_files(path, directory, types), Path(path).stem, recognized)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a table looks like, before a person has decided anything.
+
+    hierarchies: by the files that the proposals name; given: the column that an option says its rows are about.
+    """
+
+    rows: int
+    proposals: list[Proposal]
+    hierarchies: dict[str, Hierarchy]
+    who: Who
+    given: Candidate | None
+    sample: unique_sets.Sample
+
+
+def _look(table: Table, entity: str | None) -> _Look:
+    rows, profiles = profile(table)
+    if rows == 0:
+        raise Refused(f"the table {table.name} is empty: there is nothing to profile")
+    proposals = propose(profiles, rows)
+    who, given = people.find(proposals, rows, table), None
+    if entity not in (None, NOBODY):
+        given = people.named(entity, proposals, rows, table)
+        proposals = people.about(proposals, given.column)
+    whose = given or who.best
+    proposals = without_derived(proposals, rows, rows if whose is None else whose.distinct, table)
+    proposals, hierarchies = _settle(chosen(proposals, rows, table), table)
+    columns = [candidate.column for candidate in who.candidates] + ([] if given is None else [given.column])
+    quasi = [p.name for p in proposals if p.role == "quasi_identifier"]
+    proposals = with_ends(proposals, table, rows, columns, k_of(rows))
+    proposals = of_one_form(with_edges(proposals, table, columns, k_of(rows)))
+    proposals = with_finest(proposals, rows)
+    sample = unique_sets.sample(table, rows, quasi, columns, None if whose is None else whose.column)
+    return _Look(rows, proposals, hierarchies, who, given, sample)
+
+
+def _write(directory: Path, files: Mapping[str, Hierarchy], text: str, *, force: bool) -> tuple[Path, ...]:
+    """Write hierarchy files and the spec, which comes last in the answer."""
+    written = (*(directory / file for file in files), directory / "release.yaml")
     present = [file for file in written if file.exists()]
     if present and not force:
         raise InputError(f"{present[0]} already exists; give another folder with --directory, or --force to replace it")
@@ -135,10 +364,8 @@ def init(
     for file, hierarchy in files.items():
         (directory / file).parent.mkdir(exist_ok=True)
         write_csv(hierarchy, directory / file)
-    text = render(source, title, proposals, rows, warehouse.engine, settled, left)
-    spec_file.write_text(text, encoding="utf-8")
-    lines = dict(zip(left, _lines_of_open(text), strict=True))
-    return FirstSpec(tuple(proposals), tuple(written), settled, lines, tuple(sets), sampled.rows, rows, recognized)
+    written[-1].write_text(text, encoding="utf-8")
+    return written
 
 
 def _lines_of_open(text: str) -> list[int]:
@@ -147,13 +374,12 @@ def _lines_of_open(text: str) -> list[int]:
     return [number for number, line in enumerate(text.split("\n"), 1) if marked.match(line)]
 
 
-def _has_file(proposal: Proposal) -> bool:
-    return isinstance(proposal.entry, dict) and isinstance(proposal.entry.get("hierarchy"), dict)
+def _has_parameters(entry: Any) -> bool:
+    """Whether an entry has a hierarchy that is more than a word."""
+    return isinstance(entry, dict) and isinstance(entry.get("hierarchy"), dict)
 
 
-def _settle(
-    proposals: Sequence[Proposal], session: Session, table: TableName
-) -> tuple[list[Proposal], dict[str, Hierarchy]]:
+def _settle(proposals: Sequence[Proposal], table: Table) -> tuple[list[Proposal], dict[str, Hierarchy]]:
     """The proposals as their values allow, and the hierarchy files that they name."""
     settled = []
     files: dict[str, Hierarchy] = {}
@@ -163,16 +389,16 @@ def _settle(
         if not (isinstance(entry, dict) and "hierarchy" in entry and few):
             settled.append(proposal)
             continue
-        hierarchy = leaves_of(session, table, column)
+        hierarchy = leaves_of(table, column)
         if entry.get("nulls") == "top" and TOP in hierarchy.leaves:
             reason = f"holds NULL and `{TOP}`, which would read the same when published; rename one of them"
             settled.append(Proposal(proposal.profile, "left out", None, reason))
             continue
         if entry["hierarchy"] == FILE:
             if all(leaf and "\r" not in leaf for leaf in hierarchy.leaves):
-                file = _unused(file_name(column.name), files)
+                file = _unused(f"hierarchies/{file_name(column.name)}", files)
                 files[file] = hierarchy
-                entry = {**entry, "hierarchy": {"file": f"hierarchies/{file}"}}
+                entry = {**entry, "hierarchy": {"file": file}}
             else:
                 entry = {**entry, "hierarchy": "suppress"}
         settled.append(Proposal(proposal.profile, proposal.role, entry, proposal.reason))

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from qblock.errors import InputError, counted
-from qblock.profiling.columns import Proposal
+from qblock.profiling.columns import NOBODY, Proposal
+from qblock.profiling.profiles import Table
 from qblock.spec.repeats import is_named_like_people, may_stand_for_people, repeats_people
-from qblock.warehouse import Session, TableName
 from qblock.warehouse.copied import no_column
 
 PEOPLE = re.compile(
@@ -33,8 +33,6 @@ NUMBERS = re.compile(r"no|nr|num|number|nbr|code|key|ref")
 UNCLEAR, ONLY_VALUES, PLAIN, BY_WORD = range(4)
 """How much a name suggests people: it suggests something else; nothing, its values alone do; an identifier; people."""
 KINDS = ("integer", "text", "decimal")
-NOBODY = "none"
-"""The answer that no column says it."""
 
 
 @dataclass(frozen=True)
@@ -99,30 +97,30 @@ class Who:
         return next(candidate for candidate in self.candidates if candidate.column == column)
 
 
-def find(proposals: Sequence[Proposal], rows: int, session: Session, table: TableName) -> Who:
+def find(proposals: Sequence[Proposal], rows: int, table: Table) -> Who:
     """The columns of a table that may say who a row is about."""
     candidates = []
     for proposal in proposals:
         likely = _likely(proposal, rows)
         if likely is not None:
-            candidates.append(_counted(proposal, rows, likely, session, table))
+            candidates.append(_counted(proposal, rows, likely, table))
     # Of those alike the one that repeats: where something has an identifier for each row, rows are what it happened to.
     candidates.sort(key=lambda candidate: (bool(candidate.nulls), -candidate.likely, not candidate.repeats))
     best = candidates[0] if candidates and not candidates[0].nulls else None
     if best is None:
         return Who(tuple(candidates))
-    rivals = [candidate for candidate in candidates[1:] if not _same_people(best, candidate, proposals, session, table)]
+    rivals = [candidate for candidate in candidates[1:] if not _same_people(best, candidate, proposals, table)]
     clear = best.likely >= PLAIN and all(candidate.likely < best.likely for candidate in rivals)
     return Who(tuple(candidates), best, clear, clear and not rivals)
 
 
-def named(column: str, proposals: Sequence[Proposal], rows: int, session: Session, table: TableName) -> Candidate:
+def named(column: str, proposals: Sequence[Proposal], rows: int, table: Table) -> Candidate:
     """The candidate that somebody named. Raises InputError for no column, and one with NULLs."""
-    known = {proposal.profile.column.name: proposal for proposal in proposals}
+    known = {proposal.name: proposal for proposal in proposals}
     if column not in known:
-        sentence, near = no_column(f"--entity: table {table}", column, known)
+        sentence, near = no_column(f"--entity: table {table.name}", column, known)
         raise InputError(sentence, suggestions=near)
-    candidate = _counted(known[column], rows, BY_WORD, session, table)
+    candidate = _counted(known[column], rows, BY_WORD, table)
     if candidate.nulls:
         raise InputError(
             f"--entity: column {column} is NULL in {counted(candidate.nulls, 'row')}, and every row must say who it is "
@@ -135,8 +133,7 @@ def about(proposals: Sequence[Proposal], column: str) -> list[Proposal]:
     """The proposals where this column says who a row is about: it is never published."""
     reason = "says who a row is about; never published"
     return [
-        replace(p, role="identifying", entry="identifying", reason=reason) if p.profile.column.name == column else p
-        for p in proposals
+        replace(p, role="identifying", entry="identifying", reason=reason) if p.name == column else p for p in proposals
     ]
 
 
@@ -169,40 +166,29 @@ def _any(of: re.Pattern[str], words: Sequence[str]) -> bool:
     return any(of.fullmatch(word) for word in words)
 
 
-def _counted(proposal: Proposal, rows: int, likely: int, session: Session, table: TableName) -> Candidate:
+def _counted(proposal: Proposal, rows: int, likely: int, table: Table) -> Candidate:
     p = proposal.profile
     distinct, most = p.distinct, 1 if p.distinct else 0
     if p.approximate or p.distinct < rows - p.nulls:
-        value = _value(proposal, session, session.relation(table))
-        values = (
-            sa.select(sa.func.count().label("n")).where(value.is_not(None)).group_by(value).subquery("qblock_values")
-        )
-        figures = sa.select(
-            sa.func.count().label("distinct"), sa.func.coalesce(sa.func.max(values.c.n), 0).label("most")
-        )
-        row = session.fetch(figures).to_pylist()[0]
+        value = table.value(p.column)
+        rows_of_values = sa.select(sa.func.count().label("n")).where(value.is_not(None)).group_by(value)
+        values = rows_of_values.subquery("qblock_values")
+        most_rows = sa.func.coalesce(sa.func.max(values.c.n), 0)
+        row = table.row([sa.func.count().label("distinct"), most_rows.label("most")], of=values)
         distinct, most = int(row["distinct"]), int(row["most"])
     return Candidate(p.column.name, distinct, rows, p.nulls, most, likely)
 
 
-def _same_people(
-    left: Candidate, right: Candidate, proposals: Sequence[Proposal], session: Session, table: TableName
-) -> bool:
+def _same_people(left: Candidate, right: Candidate, proposals: Sequence[Proposal], table: Table) -> bool:
     """Whether both columns tell the same rows apart."""
     if (left.distinct, left.nulls) != (right.distinct, right.nulls):
         return False
     if not left.repeats:
         return True
-    known = {proposal.profile.column.name: proposal for proposal in proposals}
-    relation = session.relation(table)
-    values = [_value(known[name], session, relation) for name in (left.column, right.column)]
+    known = {proposal.name: proposal for proposal in proposals}
+    values = [table.value(known[name].profile.column) for name in (left.column, right.column)]
     pairs = sa.select(*(value.label(f"v{i}") for i, value in enumerate(values))).distinct().subquery("qblock_pairs")
-    return int(session.scalar(sa.select(sa.func.count()).select_from(pairs))) == left.distinct
-
-
-def _value(proposal: Proposal, session: Session, relation: sa.TableClause) -> sa.ColumnElement[Any]:
-    column = proposal.profile.column
-    return session.comparable(relation.c[column.name], column)
+    return int(table.session.scalar(sa.select(sa.func.count()).select_from(pairs))) == left.distinct
 
 
 How = Literal["found", "asked", "given", "open", "nobody"]

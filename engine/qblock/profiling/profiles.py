@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
 
 from qblock.comparison import Kind
-from qblock.profiling.codes import CODES
-from qblock.profiling.words import numbers_rows
+from qblock.profiling.words import CODES, numbers_rows
 from qblock.spec.repeats import MOST_ROWS
 from qblock.warehouse import Column, Session, TableName
 
@@ -42,6 +42,32 @@ LARGE = 100_000
 SURE = 3
 """An approximate count is off by a seventh, a few times in a hundred by a quarter, and never seen by more than a third:
 where it is more than so many times away from what decides something, the exact one decides the same."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that is looked at, within one snapshot."""
+
+    session: Session
+    name: TableName
+
+    @cached_property
+    def relation(self) -> sa.TableClause:
+        return self.session.relation(self.name)
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        return self.session.columns(self.name)
+
+    def value(self, column: Column) -> sa.ColumnElement[Any]:
+        """A column in the type that it compares in."""
+        return self.session.comparable(self.relation.c[column.name], column)
+
+    def row(self, figures: Sequence[sa.ColumnElement[Any]], of: sa.FromClause | None = None) -> dict[str, Any]:
+        """The one row of a statement about it. of: what is asked instead of all its rows."""
+        query = sa.select(*figures).select_from(self.relation if of is None else of)
+        row: dict[str, Any] = self.session.fetch(query).to_pylist()[0]
+        return row
 
 
 @dataclass(frozen=True)
@@ -85,40 +111,27 @@ class Profile:
         return f"~{float(f'{self.distinct:.1e}'):,.0f}" if self.approximate else f"{self.distinct:,}"
 
 
-def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
+def profile(table: Table) -> tuple[int, list[Profile]]:
     """Rows of a table, and a profile of each column, in one statement.
 
     Where the engine counts values approximately, those of a large table are counted so, and in a second statement
     exactly where it decides something.
     """
-    relation = session.relation(table)
-    approximate = session.approximate_distinct is not None and _rows(session, relation) >= LARGE
-    rows, profiles = _profiles(session, table, approximate=approximate)
-    return rows, _exact_where_it_decides(profiles, session, table, rows) if approximate else profiles
-
-
-def _rows(session: Session, relation: sa.TableClause) -> int:
-    return int(session.scalar(sa.select(sa.func.count()).select_from(relation)))
-
-
-def _exact_where_it_decides(
-    profiles: Sequence[Profile], session: Session, table: TableName, rows: int
-) -> list[Profile]:
-    deciding = [p for p in profiles if p.approximate and _decides(p, rows)]
-    exact = distinct_of(session, table, [p.column for p in deciding])
-    return [
+    count = sa.select(sa.func.count()).select_from(table.relation)
+    approximate = table.session.approximate_distinct is not None and int(table.session.scalar(count)) >= LARGE
+    rows, profiles = _profiles(table, approximate=approximate)
+    exact = distinct_of(table, [p.column for p in profiles if p.approximate and _decides(p, rows)])
+    return rows, [
         replace(p, distinct=exact[p.column.name], approximate=False) if p.column.name in exact else p for p in profiles
     ]
 
 
-def distinct_of(session: Session, table: TableName, columns: Sequence[Column]) -> dict[str, int]:
+def distinct_of(table: Table, columns: Sequence[Column]) -> dict[str, int]:
     """How many different values columns have, exactly; one statement."""
     if not columns:
         return {}
-    relation = session.relation(table)
-    values = [session.comparable(relation.c[column.name], column) for column in columns]
-    figures = [sa.func.count(sa.distinct(value)).label(f"distinct_{i}") for i, value in enumerate(values)]
-    row = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
+    values = [table.value(column) for column in columns]
+    row = table.row([sa.func.count(sa.distinct(value)).label(f"distinct_{i}") for i, value in enumerate(values)])
     return {column.name: row[f"distinct_{i}"] for i, column in enumerate(columns)}
 
 
@@ -135,12 +148,11 @@ def _decides(p: Profile, rows: int) -> bool:
     return any(mark / SURE <= p.distinct <= mark * SURE for mark in marks)
 
 
-def _profiles(session: Session, table: TableName, *, approximate: bool) -> tuple[int, list[Profile]]:
-    columns = session.columns(table)
-    relation = session.relation(table)
+def _profiles(table: Table, *, approximate: bool) -> tuple[int, list[Profile]]:
+    session, columns = table.session, table.columns
     figures: list[Any] = [sa.func.count().label("rows")]
     for i, column in enumerate(columns.values()):
-        value = session.comparable(relation.c[column.name], column)
+        value = table.value(column)
         count: sa.ColumnElement[int] = sa.func.count(sa.distinct(value))
         if approximate and session.approximate_distinct is not None:
             count = session.approximate_distinct(value)
@@ -162,7 +174,7 @@ def _profiles(session: Session, table: TableName, *, approximate: bool) -> tuple
             figures += [count.label(f"{key}_{i}") for key, count in zip(OF_TEXTS, _patterns(value), strict=True)]
             figures += [count.label(f"code{n}_{i}") for n, count in zip(LENGTHS, _codes(value), strict=True)]
             figures += [sa.func.count(sa.case((c.matches(value), 1))).label(f"{c.name}_{i}") for c in CODES]
-    row = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
+    row = table.row(figures)
     profiles = [
         Profile(
             column,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from qblock.errors import counted
 from qblock.profiling.columns import Proposal
-from qblock.warehouse import Session, TableName
+from qblock.profiling.profiles import Table
+from qblock.warehouse import Session
 
 MOST_COLUMNS = 12
 MOST_ROWS = 100_000
@@ -40,20 +41,18 @@ class UniqueSet:
     share: float
 
 
-def sample(
-    session: Session, table: TableName, rows: int, columns: Sequence[str], people: Sequence[str], person: str | None
-) -> Sample:
+def sample(table: Table, rows: int, columns: Sequence[str], people: Sequence[str], person: str | None) -> Sample:
     """Rows of a table, in these columns and in those that may say who a row is about; one statement.
 
     Of a table of more rows than MOST_ROWS those whose person (None: whose values) has the least digest: they are the
     same whatever order the rows are in, and all rows of a person are among them, but perhaps of the last one.
     """
-    known, relation = session.columns(table), session.relation(table)
+    session, known = table.session, table.columns
     names = list(dict.fromkeys([*columns[:MOST_COLUMNS], *people]))
     if not names:
         return Sample()
-    texts = [session.text_of(session.comparable(relation.c[n], known[n]), known[n].kind) for n in names]
-    query = sa.select(*(text.label(f"c{i}") for i, text in enumerate(texts))).select_from(relation)
+    texts = [session.text_of(table.value(known[n]), known[n].kind) for n in names]
+    query = sa.select(*(text.label(f"c{i}") for i, text in enumerate(texts))).select_from(table.relation)
     if rows > MOST_ROWS:
         query = query.order_by(*_drawn(session, texts, None if person is None else names.index(person)))
         query = query.limit(MOST_ROWS)
@@ -87,13 +86,9 @@ def unique_shares(rows: Sample, columns: Sequence[str], person: str | None) -> l
     who = np.arange(rows.rows, dtype=np.int64) if person is None else rows.codes[person]
     people = len(np.unique(who))
     names = [name for name in columns if name in rows.codes]
-    sets = [UniqueSet(of, _alone(rows, of, who) / people) for of in _sets(names)] if people else []
+    named = [of for size in range(1, LARGEST + 1) for of in combinations(names, size)]
+    sets = [UniqueSet(of, _alone(rows, of, who) / people) for of in named] if people else []
     return sorted(sets, key=lambda columns_set: (-round(columns_set.share, 3), len(columns_set.columns)))
-
-
-def _sets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    for size in range(1, LARGEST + 1):
-        yield from combinations(names, size)
 
 
 def _alone(rows: Sample, of: Sequence[str], who: Codes) -> int:
@@ -139,9 +134,7 @@ def reasoned(proposals: Sequence[Proposal], sets: Sequence[UniqueSet]) -> list[P
     """The proposals with what is said of quasi-identifiers among their reasons."""
     words = said(sets)
     return [
-        replace(p, reason=f"{p.reason}; {words[p.profile.column.name]}")
-        if p.role == "quasi_identifier" and p.profile.column.name in words
-        else p
+        replace(p, reason=f"{p.reason}; {words[p.name]}") if p.role == "quasi_identifier" and p.name in words else p
         for p in proposals
     ]
 
