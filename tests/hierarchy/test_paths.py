@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.hierarchy import Hierarchy, suppress
-from qblock.hierarchy.paths import BITS
+from qblock.hierarchy.core import BITS
 
 
 @st.composite

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from qblock import comparison
-from qblock.hierarchy.rounding import moment_text, round_moment, round_number
+from qblock.hierarchy.cuts import moment_text, round_moment, round_number
 
 STEPS = [step * Fraction(10) ** n for n in range(7, -6, -1) for step in (5, 1)]
 numbers = st.integers(-(10**9), 10**9).map(lambda n: Fraction(n, 10**5)) | st.integers(-300, 300).map(Fraction)

@@ -24,14 +24,14 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "paths: a label has the number of its leaf",
-        "hierarchy/paths.py",
+        "hierarchy/core.py",
         "        cleared = sum(self.bits[: max(0, level - self.first)])",
         "        cleared = sum(self.bits[: max(0, level - self.first - 1)])",
         tests=("tests/hierarchy/test_paths.py::test_a_label_is_a_prefix",),
     ),
     Mutation(
         "paths: children of all parents are numbered together",
-        "hierarchy/paths.py",
+        "hierarchy/core.py",
         "    starts[1:] = p[1:] != p[:-1]\n",
         "    starts[1:] = False\n",
         tests=("tests/hierarchy/test_paths.py::test_no_bit_is_wasted_on_the_top", "tests/frequency/test_coding.py"),

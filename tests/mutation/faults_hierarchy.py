@@ -151,7 +151,7 @@ HIERARCHY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "numbers: 64 bits hold any",
-        "hierarchy/numbers.py",
+        "hierarchy/written.py",
         "        if max(size * factor + most, factor) < 2**62:\n",
         "        if max(size + most, factor) < 2**62:\n",
         tests=(f"{COLUMNS}::test_numbers_as_large_as_64_bits_hold_and_larger",),

@@ -198,7 +198,7 @@ RECODING: tuple[Mutation, ...] = (
     ),
     Mutation(
         "map: the steps of cuts do not nest",
-        "hierarchy/rounding.py",
+        "hierarchy/cuts.py",
         "yield ten / 2",
         "yield ten / 5",
         tests=TEXTS,

@@ -1,7 +1,7 @@
 """Packed keys: one row's codes of all attributes in a few whole numbers, of which a node is a mask.
 
-Clearing the low bits of a path code generalizes it (hierarchy.paths), so that `key & mask` is the block of a row at any
-node, and a mask says which sensitive attributes are told apart, too.
+Clearing the low bits of a path code generalizes it (`Hierarchy.paths`), so that `key & mask` is the block of a row at
+any node, and a mask says which sensitive attributes are told apart, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Ints
 from qblock.hierarchy import Hierarchy
-from qblock.hierarchy.paths import BITS, PathPart
+from qblock.hierarchy.core import BITS, PathPart
 from qblock.lattice import Node
 from qblock.warehouse.queries import Dimension, Expression, Query, whole
 

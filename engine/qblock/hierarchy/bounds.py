@@ -97,15 +97,19 @@ class Reader:
         value = float(text)
         if not math.isfinite(value):
             return OPEN
-        return (value, math.nextafter(value, math.inf)) if self.kind == "float" else (exact, _after(exact))
+        return (
+            (value, math.nextafter(value, math.inf))
+            if self.kind == "float"
+            else (exact, math.nextafter(float(exact), math.inf))
+        )
 
     def _calendar(self, text: str) -> Ends | None:
         try:
             if match := DAY.fullmatch(text):
                 # The calendar before Christ is not Python's.
-                return OPEN if match["before"] else _days(match["day"], 1)
+                return OPEN if match["before"] else _days(date.fromisoformat(match["day"]), 1)
             if match := WEEK.fullmatch(text):
-                return _days(date.fromisocalendar(int(match[1]), int(match[2]), 1).isoformat(), 7)
+                return _days(date.fromisocalendar(int(match[1]), int(match[2]), 1), 7)
             if match := QUARTER.fullmatch(text):
                 return _months(int(match[1]), 3 * int(match[2]) - 2, 3)
             if match := MONTH.fullmatch(text):
@@ -160,15 +164,7 @@ class Reader:
         return (None, end) if sign in ("<", "<=", "\u2264") else (end, None)
 
 
-def _after(number: Fraction) -> float:
-    return math.nextafter(float(number), math.inf)
-
-
-def _days(first: str, count: int) -> Ends:
-    return _from(date.fromisoformat(first), count)
-
-
-def _from(first: date, count: int) -> Ends:
+def _days(first: date, count: int) -> Ends:
     """So many days; what begins on the last days that a calendar has is open."""
     try:
         return first, first + timedelta(days=count)

@@ -20,8 +20,7 @@ from qblock.hierarchy.core import TOP, Hierarchy
 from qblock.hierarchy.cuts import Grid
 from qblock.hierarchy.files import with_top
 from qblock.hierarchy.labels import Labels, Texts, as_texts, matching, one_text, places, texts, whole
-from qblock.hierarchy.numbers import Numbers, sorted_numbers
-from qblock.hierarchy.written import LabelForm, half_open, inclusive, whole_ranges, writer
+from qblock.hierarchy.written import LabelForm, Numbers, half_open, inclusive, sorted_numbers, whole_ranges, writer
 
 WEEKS = ("day", "week", "iso_year")
 MONTHS = ("day", "month", "quarter", "year")

@@ -24,7 +24,7 @@ from qblock.canonical import decimal_text
 from qblock.comparison import NUMBERS, Key
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.bounds import Reader
-from qblock.hierarchy.rounding import moment_text, next_year, round_moment, round_number, this_year
+from qblock.hierarchy.cuts import moment_text, next_year, round_moment, round_number, this_year
 from qblock.hierarchy.written import MISSING, interval_of_moments, interval_of_numbers
 
 KNOWN = "(known)"
