@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.draws import text
-from qblock.demo import hierarchies as of_demo
 from qblock.demo import people
 
 ROWS = people.ROWS
@@ -28,7 +27,7 @@ SENSITIVE = "occupation"
 
 def hierarchies() -> dict[str, str]:
     """The CSV file of each attribute that has one."""
-    files = of_demo.hierarchies()
+    files = people.hierarchies()
     return {name: files[name] for name in FILES}
 
 

@@ -29,9 +29,8 @@ import sqlalchemy as sa
 from benchmarks.clock import Clock, summary
 from benchmarks.units import one_group_by
 from qblock.cli.app import run as qblock
-from qblock.demo.load import SCHEMA, TABLE, load_people
 from qblock.demo.people import generate
-from qblock.demo.write import write_demo
+from qblock.demo.write import SCHEMA, TABLE, load_people, write_demo
 from qblock.joint.crosswalk import Book
 from qblock.joint.lag import memory
 from qblock.ledger.store import Store

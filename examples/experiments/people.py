@@ -20,8 +20,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 from psycopg import sql
 
-from qblock.demo.hierarchies import hierarchies
-from qblock.demo.people import generate
+from qblock.demo.people import generate, hierarchies
 from qblock.spec import Spec, read_spec
 
 ADULT = ("age", "gender", "race", "marital_status", "education", "native_country", "work_class")

@@ -18,7 +18,7 @@ from engines import Absent
 from spark_cluster import CONNECT, free_port, server, spark_home
 
 from qblock.demo import write
-from qblock.demo.load import SCHEMA
+from qblock.demo.write import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qblock.demo.hierarchies import hierarchies
-from qblock.demo.people import draw, generate
+from qblock.demo.people import draw, generate, hierarchies
 from qblock.demo.write import write_demo
 from qblock.errors import InputError
 from qblock.models import parameters_of

@@ -11,13 +11,11 @@ import sqlalchemy as sa
 from rich.console import Console
 
 from qblock.cli.app import run
-from qblock.demo import load
 from qblock.demo import run as demo_run
-from qblock.demo.load import load_people
-from qblock.demo.people import generate
+from qblock.demo import write
+from qblock.demo.people import generate, next_week
 from qblock.demo.run import run_demo
-from qblock.demo.weeks import next_week
-from qblock.demo.write import MADE, PRIVATE, PUBLISHED, WAREHOUSE, write_demo
+from qblock.demo.write import MADE, PRIVATE, PUBLISHED, WAREHOUSE, load_people, write_demo
 from qblock.errors import InputError, QblockError
 from qblock.spec import load_spec
 
@@ -64,7 +62,7 @@ def test_the_spec_of_postgresql_takes_its_url_from_the_environment(
     monkeypatch.setenv("WAREHOUSE_URL", "postgresql://somebody@example.invalid/census")
     spec = load_spec(demo.spec)
     assert spec.source.url.url == "postgresql://somebody@example.invalid/census"
-    assert spec.source.parts == (load.SCHEMA, load.TABLE)
+    assert spec.source.parts == (write.SCHEMA, write.TABLE)
 
 
 def test_an_earlier_demo_is_written_again(tmp_path: Path) -> None:
@@ -184,7 +182,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_postgresql_gets_the_same_people_and_again(postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "CHUNK", 64)
+    monkeypatch.setattr(write, "CHUNK", 64)
     load_people(postgresql_url, rows=40, seed=9)
     load_people(postgresql_url, rows=150, seed=5)
     with psycopg.connect(postgresql_url) as connection:

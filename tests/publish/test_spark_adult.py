@@ -16,9 +16,7 @@ from reference.worked import read_rows
 from publish.spark_releases import same_keys
 from publish.three_engines import Three, searched
 from qblock.api import audit
-from qblock.demo.hierarchies import hierarchies
-from qblock.demo.people import generate
-from qblock.demo.weeks import next_week
+from qblock.demo.people import generate, hierarchies, next_week
 from qblock.demo.write import spec_text
 from qblock.warehouse.duckdb import DuckdbFacts
 from qblock.warehouse.postgresql import PostgresqlFacts

@@ -12,10 +12,8 @@ import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
-from qblock.demo.load import load_people, load_table, postgresql_address
-from qblock.demo.people import generate
-from qblock.demo.weeks import next_week
-from qblock.demo.write import Demo, write_demo, write_warehouse
+from qblock.demo.people import generate, next_week
+from qblock.demo.write import Demo, load_people, load_table, postgresql_address, write_demo, write_warehouse
 from qblock.ledger.history import history
 from qblock.models import parameters_of
 from qblock.models.examples import in_words
@@ -46,7 +44,6 @@ WHY_LONG = (
 
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
     """Write people, hierarchies and spec into a folder, release them, and print what was asked, done and reached."""
-    out = console.print
     if url is not None:
         postgresql_address(url)  # before a folder is written that nothing would come of
     demo = write_demo(directory, rows, seed, warehouse=url is None)
@@ -73,33 +70,9 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         "It tries coarser versions of each column, up to *, with GROUP BY queries, in each group of people on its own, "
         "and keeps the most detailed one that meets what is asked.",
     )
-    result = release(spec, force=True)
-    fields = result.to_json()
-    search = fields["search"]
-    _head(console, "4. What was chosen", f"{fields['boxes']:,} groups of people who look the same")
-    columns = Table(box=None, show_header=False, padding=(0, 0, 0, 3))
-    for attribute in search["attributes"]:
-        columns.add_row(attribute["attribute"], attribute["words"])
-    out(columns)
-    what = f"{fields['rows']:,} rows as {fields['view']}, version {fields['version']}"
-    _head(console, "5. What was published", what)
-    if fields["suppressed"]:
-        _say(console, f"{fields['suppressed']:,} rows were left out because they could not be hidden")
-    names, sample = published_rows(spec, ROWS_SHOWN)
-    out(_sample(spec, names, sample, narrow=console.width < NARROW))
-    beside = [name for name in names if name not in spec.attributes]
-    _say(console, f"Beside them, for filters, the bounds of what is written: {', '.join(beside)}.")
-    _head(console, "6. What is guaranteed", "(recomputed from the published rows before they were published)")
-    guarantees = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("guarantee", "about", "asked", "reached"):
-        guarantees.add_column(column)
-    for entry in fields["tightest"]:
-        value = entry["values"][0]
-        requested = entry["asked"][value["parameter"]]
-        about = ", ".join(entry["sensitive"]) or "everybody"
-        reached = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
-        guarantees.add_row(entry["model"], about, f"{value['parameter']} = {requested}", reached)
-    out(guarantees)
+    fields = release(spec, force=True).to_json()
+    _show_published(spec, fields, console)
+    _show_guarantees(fields["tightest"], console)
     _head(console, "7. The next weeks", "The same job runs again, on the same table a week later.")
     people, published = generate(rows, seed), 0
     for number in range(2, WEEKS + 1):
@@ -116,8 +89,39 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         ("what happened", f"qblock history {demo.spec}"),
         (f"ask for more: edit {demo.spec}, then", f"qblock plan {demo.spec}"),
     ):
-        out(f"   # {what}", soft_wrap=True)
-        out(f"   {command}", soft_wrap=True)
+        console.print(f"   # {what}", soft_wrap=True)
+        console.print(f"   {command}", soft_wrap=True)
+
+
+def _show_published(spec: Spec, fields: dict[str, Any], console: Console) -> None:
+    """What was chosen, and some of the rows. fields: of the release's result."""
+    _head(console, "4. What was chosen", f"{fields['boxes']:,} groups of people who look the same")
+    columns = Table(box=None, show_header=False, padding=(0, 0, 0, 3))
+    for attribute in fields["search"]["attributes"]:
+        columns.add_row(attribute["attribute"], attribute["words"])
+    console.print(columns)
+    what = f"{fields['rows']:,} rows as {fields['view']}, version {fields['version']}"
+    _head(console, "5. What was published", what)
+    if fields["suppressed"]:
+        _say(console, f"{fields['suppressed']:,} rows were left out because they could not be hidden")
+    names, sample = published_rows(spec, ROWS_SHOWN)
+    console.print(_sample(spec, names, sample, narrow=console.width < NARROW))
+    beside = [name for name in names if name not in spec.attributes]
+    _say(console, f"Beside them, for filters, the bounds of what is written: {', '.join(beside)}.")
+
+
+def _show_guarantees(tightest: list[dict[str, Any]], console: Console) -> None:
+    _head(console, "6. What is guaranteed", "(recomputed from the published rows before they were published)")
+    guarantees = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("guarantee", "about", "asked", "reached"):
+        guarantees.add_column(column)
+    for entry in tightest:
+        value = entry["values"][0]
+        requested = entry["asked"][value["parameter"]]
+        about = ", ".join(entry["sensitive"]) or "everybody"
+        reached = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
+        guarantees.add_row(entry["model"], about, f"{value['parameter']} = {requested}", reached)
+    console.print(guarantees)
 
 
 def _head(console: Console, title: str, text: str) -> None:
