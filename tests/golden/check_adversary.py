@@ -8,12 +8,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from reference import beliefs as slow
 from reference.worked import exact
 
 from golden.asking import Given, histograms, holds, passes, published, tightest
 from golden.checks import Entry, check
-from qblock import adversary, bayes
+from qblock import adversary
+from qblock.bayes import Joint, Thresholds, believed, whole_weights
 from qblock.errors import ParameterError
 
 
@@ -185,11 +188,18 @@ def _(entry: Entry, folder: Path) -> None:
     weights = dict(zip(("q1", "q2"), map(Fraction, f["weights"].split(",")), strict=True))
     population = {q: [weights[q] * Fraction(share) for share in f[q].split(",")] for q in weights}
     table = {q: list(block.values()) for q, block in zip(weights, entry["blocks"], strict=True)}
-    before = bayes.beliefs(population, table, {"q1": 1, "q2": 2})
-    after = bayes.beliefs(population, table, {"q1": 1, "q2": 1})
+    before = slow.beliefs(population, table, {"q1": 1, "q2": 2})
+    after = slow.beliefs(population, table, {"q1": 1, "q2": 1})
     for beliefs, label in ((before, "before"), (after, "merged")):
         for belief in beliefs:
             assert list(belief.posterior) == [exact(e) for e in expected[f"beta {belief.leaf} {label}"]]
     rho = (Fraction(".55"), Fraction(".6"))
-    assert bool(bayes.breaches(before, *rho)) is expected["rho1=.55,rho2=.6 breach before"]
-    assert bool(bayes.breaches(after, *rho)) is expected["breach after (alpha(s2)=.5<.55, beta=.625>.6)"]
+    labels = {"rho1=.55,rho2=.6 breach before": [0, 1], "breach after (alpha(s2)=.5<.55, beta=.625>.6)": [0, 0]}
+    joints = [
+        Joint.of(np.repeat([0, 1], 2), np.tile([0, 1], 2), whole_weights([Fraction(w) for row in rows for w in row]))
+        for rows in (population.values(), table.values())
+    ]
+    for (label, block), exactly in zip(labels.items(), (before, after), strict=True):
+        breaches = believed(*joints, np.array(block), 2, Thresholds(*rho)).breach.disclosures
+        assert breaches == len(slow.breaches(exactly, *rho))
+        assert bool(breaches) is expected[label]

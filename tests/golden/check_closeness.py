@@ -12,7 +12,7 @@ from golden.asking import Given, Source, digits, histograms, inpatients, read_hi
 from golden.checks import Entry, check
 from qblock import attacks
 from qblock.hierarchy import Hierarchy
-from qblock.metrics.workload import Query, query_errors
+from qblock.metrics.formulas import Query, query_errors
 
 
 @check("closeness.skew")

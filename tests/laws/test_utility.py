@@ -17,8 +17,7 @@ from laws.cases import quick
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node
 from qblock.metrics import BY_NAME, Published
-from qblock.metrics.formulas import kept_leaves
-from qblock.metrics.workload import Query, query_errors
+from qblock.metrics.formulas import Query, kept_leaves, query_errors
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Bayes-optimal privacy: Theorem 3.1 against enumeration, disclosures, and undefined posteriors."""
+"""The exact beliefs that others are compared with: Theorem 3.1 against enumeration, and undefined posteriors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import math
 from fractions import Fraction
 
 import pytest
+from reference import beliefs as bayes
 
-from qblock import bayes
+from qblock.bayes import InconsistentPrior
 from qblock.errors import InputError, ParameterError
 
 HALF = Fraction(1, 2)
@@ -120,7 +121,7 @@ def test_theorem_against_enumeration() -> None:
     ],
 )
 def test_an_inconsistent_prior_is_reported(population: dict, table: dict) -> None:  # type: ignore[type-arg]
-    with pytest.raises(bayes.InconsistentPrior, match="inconsistent prior"):
+    with pytest.raises(InconsistentPrior, match="inconsistent prior"):
         bayes.beliefs(population, table, MERGED)
 
 

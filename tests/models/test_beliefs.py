@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import bayes as reference
+from reference.beliefs import beliefs, largest_change
 
-from qblock.bayes import InconsistentPrior, Joint, Thresholds, beliefs, believed, largest_change
-from qblock.bayes.joint import whole_weights
+from qblock.bayes import InconsistentPrior, Joint, Thresholds, believed
+from qblock.bayes.beliefs import whole_weights
 from qblock.errors import ParameterError
 
 VALUES = 3

@@ -13,7 +13,7 @@ from reference.tables import Node, Table
 
 from qblock.metrics import BY_NAME, Published
 from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves
-from qblock.metrics.workload import random_workload
+from qblock.metrics.formulas import random_workload
 
 
 @quick

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from qblock.lattice import Lattice, Node
 from qblock.metrics import Leaves, Published
-from qblock.metrics.workload import random_workload
+from qblock.metrics.formulas import random_workload
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from qblock.lattice import Node
 from qblock.metrics import BY_NAME, METRICS, Metric, Published, formulas
-from qblock.metrics.table import markdown
+from qblock.metrics.registry import markdown
 
 from .tables import Hierarchy, Table, inpatients, tables_at_a_node
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.lattice import Node
-from qblock.metrics.workload import Query, query_errors, random_workload
+from qblock.metrics.formulas import Query, query_errors, random_workload
 
 from .tables import Hierarchy, Table, inpatients, tables_at_a_node
 

@@ -15,7 +15,7 @@ import numpy as np
 from qblock.blocks import Floats, Ints, Mask
 from qblock.hierarchy import Hierarchy
 from qblock.metrics import formulas
-from qblock.metrics.workload import Query
+from qblock.metrics.formulas import Query
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from qblock.blocks import Floats, Ints, Mask
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node, height
 from qblock.metrics import formulas
-from qblock.metrics.workload import Query, query_errors, random_workload
+from qblock.metrics.formulas import Query, query_errors, random_workload
 
 Needs = Literal["sizes", "keys", "leaf", "workload"]
 T = TypeVar("T")
@@ -212,3 +212,13 @@ METRICS: tuple[Metric, ...] = (
 )
 """All metrics, in the order in which answers give them."""
 BY_NAME: dict[str, Metric] = {metric.name: metric for metric in METRICS}
+
+
+def markdown() -> str:
+    """One row for each metric."""
+    lines = ["| metric | what it says | from, to | better | looks at sensitive values |", "|---|---|---|---|---|"]
+    for metric in METRICS:
+        most = "infinity" if math.isinf(metric.most) else f"{metric.most:g}"
+        looks = "yes" if metric.sensitive else "no"
+        lines.append(f"| `{metric.name}` | {metric.meaning} | {metric.least:g}, {most} | {metric.better} | {looks} |")
+    return "\n".join(lines) + "\n"

@@ -179,7 +179,8 @@ class EpsilonPrivacy(Model):
         result = np.where((part.rows <= self.known) & self._asking(part), math.inf, 1.0)
         for layer in setting(self, reference):
             pairs, x = layer.pairs(part)
-            for _, values in layer.epsilons(pairs, x, part.total[pairs.owner], self.known):
+            for side in layer.sides:
+                values = side.epsilon(pairs.value, x, part.total[pairs.owner], self.known)
                 result = np.maximum(result, pairs.max(values))
             result[layer.broken(part, self.known)] = math.inf
         return result
@@ -200,7 +201,8 @@ class EpsilonPrivacy(Model):
         for layer in setting(self, reference):
             pairs, x = layer.pairs(blocks)
             n = blocks.total[pairs.owner]
-            for side, values in layer.epsilons(pairs, x, n, self.known):
+            for side in layer.sides:
+                values = side.epsilon(pairs.value, x, n, self.known)
                 # Only a predicate whose double is within the error of its block's worst can be the worst.
                 bound = worst[pairs.owner]
                 near = np.flatnonzero((values >= bound * (1 - NEAR)) & np.isfinite(bound) & (x > 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -90,10 +90,6 @@ class Sided:
         pairs = part if self.layer.single else grouped(part, self.layer.group)
         return pairs, part.total[pairs.owner] - pairs.count if self.layer.complement else pairs.count
 
-    def epsilons(self, pairs: Blocks, x: Ints, n: Ints, known: int) -> Iterator[tuple[Side, Floats]]:
-        for side in self.sides:
-            yield side, side.epsilon(pairs.value, x, n, known)
-
     def broken(self, part: Blocks, known: int) -> Mask:
         """bool[B]: blocks where everybody satisfies the complement of an absent value, which is not certain before."""
         if not self.layer.complement:
@@ -138,10 +134,6 @@ class Guarded:
         x[lacking[owner]] = 0
         pairs = replace(part, start=start.astype(np.int64), value=predicate, count=x, guards=None, containing=())
         return pairs, x
-
-    def epsilons(self, pairs: Blocks, x: Ints, n: Ints, known: int) -> Iterator[tuple[Side, Floats]]:
-        for side in self.sides:
-            yield side, side.epsilon(pairs.value, x, n, known)
 
     def broken(self, part: Blocks, known: int) -> Mask:
         return np.zeros(len(part), dtype=bool)

@@ -10,11 +10,11 @@ from fractions import Fraction
 TRIES = 1 << 16
 """Caps that are computed at most."""
 
-Side = tuple[Fraction | None, Sequence[Fraction]]
+Masses = tuple[Fraction | None, Sequence[Fraction]]
 """A stubbornness (None for infinite) and the prior mass of every single value."""
 
 
-def least_size(epsilon: Fraction, known: int, sides: Sequence[Side], rows: int) -> int:
+def least_size(epsilon: Fraction, known: int, sides: Sequence[Masses], rows: int) -> int:
     """A lower bound of n(q) for blocks where the predicates of all single values hold; at most about rows + 1.
 
     With Nb = n - b and k = epsilon Nb/(n + sigma - 1), the two conditions on x = n(q,s) >= 1 (EP, exact form) are

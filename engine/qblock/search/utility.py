@@ -16,7 +16,7 @@ from qblock.comparison import Matcher
 from qblock.errors import InputError, quoted
 from qblock.lattice import Node, up
 from qblock.metrics import BY_NAME, METRICS, Leaves, Published, formulas
-from qblock.metrics.workload import Query, random_workload
+from qblock.metrics.formulas import Query, random_workload
 from qblock.search.assessment import Assessment
 from qblock.search.lattice import BestOnly
 from qblock.search.task import Task

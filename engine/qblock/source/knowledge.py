@@ -421,7 +421,7 @@ class KnownPopulation:
             return of_source(self.source, list(self.source.sensitives).index(sensitive))
         names = [*self.source.quasi_identifiers, sensitive]
         if self._file is not None:
-            from qblock.bayes.joint import whole_weights  # the beliefs of an audit alone
+            from qblock.bayes.beliefs import whole_weights  # the beliefs of an audit alone
 
             texts: Mapping[str, pa.Array] = {name: pa.array(self._file[name], pa.string()) for name in names}
             return self._coded(texts, whole_weights(self._file[WEIGHT]), sensitive)

@@ -1,7 +1,6 @@
-"""Bayes-optimal privacy: what an adversary who knows the population's joint distribution believes about each person.
+"""What an adversary who knows a population believes about each person, one combination after the other, in fractions.
 
-Source: l-diversity (ICDE 2006), section 3 and Theorem 3.1. Not a model of the registry: it is not monotone and needs
-f(q,s) over leaf quasi-identifier values, which a publisher rarely has. Everything is exact.
+Source: l-diversity (ICDE 2006), section 3 and Theorem 3.1.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from qblock.bayes import InconsistentPrior
 from qblock.errors import InputError, ParameterError
 
 Leaf = Hashable
@@ -17,10 +17,6 @@ Leaf = Hashable
 
 Weights = Mapping[Leaf, Sequence[Fraction | int]]
 """f(q,s) of the population, in any scale: for each leaf, one weight for each sensitive value."""
-
-
-class InconsistentPrior(InputError):
-    """The table holds what is impossible by the prior, so that the posterior is undefined."""
 
 
 @dataclass(frozen=True)
