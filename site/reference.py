@@ -15,9 +15,8 @@ import qblock
 from qblock.api import answer_schema, json_schema
 from qblock.cli.app import EXAMPLES, app
 from qblock.models import REGISTRY, parameters_of
-from qblock.models.about import Parameter, Range
-from qblock.models.examples import example
-from qblock.models.table import markdown
+from qblock.models.base import Parameter, Range
+from qblock.models.examples import example, markdown
 from qblock.publish.helpers import BLOCKS_SAY, KEPT
 from qblock.results.schemas import ANSWERS
 

@@ -17,7 +17,7 @@ from typing import Any
 from people import SENSITIVE, People
 
 from qblock import attacks
-from qblock.models.embeddings import epsilon_of_c2, epsilon_of_t
+from qblock.models.implied import epsilon_of_c2, epsilon_of_t
 from qblock.search.assessment import number_json
 from qblock.search.compare import Comparison, Definition, NodeRow, compare
 from qblock.search.compare_results import best, inclusions, violations, write_csv

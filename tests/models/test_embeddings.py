@@ -10,7 +10,12 @@ import pytest
 from qblock.blocks import Blocks, Reference
 from qblock.errors import ParameterError
 from qblock.models import EpsilonPrivacy, RecursiveCLDiversity, TCloseness
-from qblock.models.embeddings import epsilon_of_c2, epsilon_of_t, share_allowed
+from qblock.models.implied import epsilon_of_c2, epsilon_of_t
+
+
+def share_allowed(epsilon: Fraction | int, values: int) -> Fraction:
+    """The largest share of one value that class III with the uniform prior allows: min(eps/V, 1 - (V-1)/(V eps))."""
+    return min(Fraction(epsilon) / values, 1 - Fraction(values - 1) / (values * Fraction(epsilon)))
 
 
 @pytest.mark.parametrize("values", [2, 3, 4, 14])

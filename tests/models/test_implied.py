@@ -36,8 +36,7 @@ from qblock.models import (
     RecursiveCLDiversity,
     TCloseness,
 )
-from qblock.models.embeddings import epsilon_of_c2, epsilon_of_t
-from qblock.models.implied import Implied, implied_epsilon
+from qblock.models.implied import Implied, epsilon_of_c2, epsilon_of_t, implied_epsilon
 
 F = Fraction
 MODELS: list[Model] = [

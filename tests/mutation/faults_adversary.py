@@ -112,14 +112,14 @@ ADVERSARY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "epsilon: who guards nothing is guarded",
-        "models/epsilon_sides.py",
+        "models/epsilon.py",
         "        x[lacking[owner]] = 0\n",
         "",
         "epsilon_privacy",
     ),
     Mutation(
         "epsilon: the least size in doubles",
-        "models/epsilon_sizes.py",
+        "models/epsilon.py",
         "left * (p * total - q * (n * unit + s - m)) // slope",
         "int(left * (p * total / q - (n * unit + s - m)) / (slope / q))",
         tests=("tests/models/test_epsilon_sizes.py",),

@@ -108,7 +108,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "(n,t): the table as superset has rows",
-        "models/nt_closeness.py",
+        "models/closeness.py",
         "np.array([reference.size]))",
         "np.array([reference.rows]))",
         "superset and duckdb",
@@ -116,7 +116,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "far: a double for what is beyond doubles",
-        "models/epsilon_sides.py",
+        "models/epsilon.py",
         "        if not self.plain:\n            return self._one_by_one(predicate, x, n, known)\n",
         "",
         "",

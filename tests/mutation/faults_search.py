@@ -7,13 +7,17 @@ from mutation.mutation import Mutation
 COUNTS = ("tests/frequency/test_frequency_sets.py",)
 NODES = ("tests/integration/test_whole_lattices.py",)
 CLASSES = {
-    "models/diversity.py": ("FrequencyLDiversity", "EntropyLDiversity", "RecursiveCLDiversity"),
-    "models/diversity_pd.py": ("PdRecursiveCLDiversity", "NpdRecursiveCLDiversity"),
-    "models/closeness.py": ("TCloseness",),
-    "models/nt_closeness.py": ("NtCloseness",),
+    "models/diversity.py": (
+        "FrequencyLDiversity",
+        "EntropyLDiversity",
+        "RecursiveCLDiversity",
+        "PdRecursiveCLDiversity",
+        "NpdRecursiveCLDiversity",
+    ),
+    "models/closeness.py": ("TCloseness", "NtCloseness"),
     "models/proximity.py": ("DeltaLDiversity",),
     "models/likeness.py": ("AlphaKAnonymity", "BetaLikeness", "DeltaDisclosure"),
-    "models/population.py": ("DeltaPresence",),
+    "models/anonymity.py": ("DeltaPresence",),
     "models/epsilon.py": ("EpsilonPrivacy",),
 }
 

@@ -9,7 +9,7 @@ import pandas as pd
 from typer.main import get_command
 
 from qblock.cli.app import app
-from qblock.models.table import markdown
+from qblock.models.examples import markdown
 from qblock.spec import read_spec
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ from release.jobs import Job, new_job
 from publish.readers_see import Seen, check_same, everything, same_moment
 from qblock.errors import Refused
 from qblock.models import REGISTRY, Model, parameters_of
-from qblock.models.about import Range
+from qblock.models.base import Range
 from qblock.models.examples import in_setting
 from qblock.release.erase import erase
 

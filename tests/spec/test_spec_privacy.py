@@ -9,7 +9,7 @@ import pytest
 
 from qblock.errors import InputError
 from qblock.models import BY_NAME, REGISTRY, Model, parameters_of
-from qblock.models.about import Kind, Parameter
+from qblock.models.base import Kind, Parameter
 from qblock.spec import PriorTable, PriorValues, Requirement, Spec, read_spec
 from qblock.spec.document import Scalar
 from qblock.spec.privacy import parameters, read_parameter, required

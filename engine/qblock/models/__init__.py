@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from qblock.models.about import About, Bound, Parameter, Range, Setting
-from qblock.models.anonymity import KAnonymity
-from qblock.models.base import Model, Monotone, Tightest, Value, measured, parameters_of
-from qblock.models.closeness import TCloseness
-from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, RecursiveCLDiversity
-from qblock.models.diversity_pd import NpdRecursiveCLDiversity, PdRecursiveCLDiversity
+from qblock.models.anonymity import DeltaPresence, KAnonymity, KMap
+from qblock.models.base import (
+    About,
+    Bound,
+    Model,
+    Monotone,
+    Parameter,
+    Range,
+    Setting,
+    Tightest,
+    Value,
+    measured,
+    parameters_of,
+)
+from qblock.models.closeness import NtCloseness, TCloseness
+from qblock.models.diversity import (
+    DistinctLDiversity,
+    EntropyLDiversity,
+    FrequencyLDiversity,
+    NpdRecursiveCLDiversity,
+    PdRecursiveCLDiversity,
+    RecursiveCLDiversity,
+)
 from qblock.models.epsilon import EpsilonPrivacy
 from qblock.models.likeness import AlphaKAnonymity, BetaLikeness, DeltaDisclosure
-from qblock.models.nt_closeness import NtCloseness
-from qblock.models.population import DeltaPresence, KMap
 from qblock.models.proximity import DeltaLDiversity, EpsilonMAnonymity
 
 REGISTRY: tuple[type[Model], ...] = (

@@ -1,14 +1,15 @@
-"""k-anonymity."""
+"""Models that bound the sizes of blocks: k-anonymity, k-map and delta-presence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from qblock.blocks import Blocks, Reference
-from qblock.models.about import About, Bound, Parameter, at_least
-from qblock.models.base import Model, Monotone
+from qblock.blocks import Blocks, Ints, Reference
+from qblock.errors import ParameterError
+from qblock.models.base import About, Bound, Model, Monotone, Parameter, at_least, between, require
 from qblock.models.ratios import Integers
 
 
@@ -41,3 +42,81 @@ class KAnonymity(Model):
 
     def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         return blocks.rows, np.ones_like(blocks.rows)
+
+
+def _population(model: str, blocks: Blocks) -> Ints:
+    if blocks.population is None:
+        raise ParameterError(f"{model}: needs the counts of a population table; write `population: {{table: ...}}`")
+    return blocks.population
+
+
+@dataclass(frozen=True, kw_only=True)
+class KMap(Model):
+    """Every block has at least k rows of the population (Sweeney 2002). population: the name of its table."""
+
+    name = "k_map"
+    about = About(
+        citation="Sweeney 2002",
+        condition="pop(q) >= k",
+        meaning="everybody looks the same as at least {k} people of the population",
+        parameters=(
+            Parameter("k", "whole", at_least(1), 5),
+            Parameter("population", "population", example="register.people"),
+        ),
+        bounds=(Bound("k", "larger"),),
+        needs=frozenset({"population"}),
+        uses_sensitive=False,
+    )
+
+    k: int
+    population: str | None = None
+
+    @property
+    def monotone(self) -> Monotone:
+        return Monotone(generalization=True, suppression=True, entities=True)
+
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+        population = _population(self.name, blocks)
+        return population, np.ones_like(population)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaPresence(Model):
+    """The share of a population block that is in the table lies between `min` and `max` (Nergiz et al. 2007).
+
+    A population block without rows of the table has the share 0; it belongs to no block, so its 0 counts in every
+    block's share for `min`: where `min` > 0, no block passes then, and suppression cannot help.
+    """
+
+    name = "delta_presence"
+    about = About(
+        citation="Nergiz et al. 2007",
+        condition="min <= n(q)/pop(q) <= max for every block of the population",
+        meaning="of the people of the population who look the same, a share of {min} to {max} is in the table",
+        parameters=(
+            Parameter("min", "rational", between(0, 1), 0),
+            Parameter("max", "rational", between(0, 1), Fraction(1, 2)),
+            Parameter("population", "population", example="register.people"),
+        ),
+        bounds=(Bound("min", "larger"), Bound("max", "smaller")),
+        needs=frozenset({"population"}),
+        uses_sensitive=False,
+    )
+
+    min: int | Fraction
+    max: int | Fraction
+    population: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.name, "max", self.max, self.min <= self.max, "min <= max <= 1")
+
+    @property
+    def monotone(self) -> Monotone:
+        return Monotone(generalization=True, suppression=False)
+
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+        population = _population(self.name, blocks)
+        if parameter == "min" and blocks.population_only is not None and len(blocks.population_only):
+            return np.zeros_like(blocks.rows), np.ones_like(blocks.rows)
+        return blocks.rows, population

@@ -1,19 +1,39 @@
-"""t-closeness."""
+"""t-closeness and (n,t)-closeness."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from qblock.blocks import Blocks, Floats, Reference
+import numpy as np
+
+from qblock.blocks import Blocks, Containing, Floats, Ints, Mask, Reference
 from qblock.errors import ParameterError
-from qblock.models.about import About, Bound, Parameter, Setting, between, more_than, rational, require
-from qblock.models.base import Exact, Model, Monotone
-from qblock.models.distances import Distance, Equal, Hierarchical, Ordered
-from qblock.models.kernel_js import KernelJS, kernel_matrix
-from qblock.models.ratios import Integers
+from qblock.models.base import (
+    About,
+    Bound,
+    Exact,
+    Model,
+    Monotone,
+    Parameter,
+    Setting,
+    at_least,
+    between,
+    compare,
+    more_than,
+    rational,
+    require,
+)
+from qblock.models.chunks import parts
+from qblock.models.distances import Distance, Equal, Hierarchical, KernelJS, Ordered, dense, kernel_matrix
+from qblock.models.ratios import NEAR, Integers, double
 
 DISTANCES = ("equal", "ordered", "hierarchical", "kernel_js")
+T = Bound("t", "smaller")
+MANY = 1_000
+"""Rows that are no small group, where nobody said how many are."""
 
 
 def distance_named(model: str, name: str, bandwidth: int | Fraction | None = None) -> Distance | KernelJS:
@@ -116,3 +136,149 @@ class TCloseness(Model):
 
     def _exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         return exact_distances(self._ground, block, reference)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NtCloseness(Model):
+    """Each block is within t of a natural superset of at least n rows (Li, Li, Venkatasubramanian, TKDE 2010).
+
+    variant lattice: the supersets are the block itself, the blocks of coarser nodes that contain it
+    (Blocks.containing) and the table. own_or_top: the block itself and the table only, which is monotone. partition:
+    the block itself and the parts that it was split from (Blocks.containing), the table the first of them: for a
+    recoding map alone.
+    """
+
+    name = "nt_closeness"
+    about = About(
+        citation="CL IV",
+        condition="n(q) >= n, or D(p_q, p_E) <= t for a block E of n rows or more that contains q",
+        meaning="people who look the same are {n} or more, or {sensitive} is distributed among them as among {n} "
+        "or more who hold them, up to a distance of {t}",
+        parameters=(
+            Parameter("n", "whole", at_least(1), 10),
+            Parameter("t", "rational", between(0, 1), Fraction(1, 5)),
+            Parameter("distance", "choice", DISTANCES, "equal"),
+            Parameter("bandwidth", "rational", more_than(0), Fraction(1, 2)),
+            Parameter("variant", "choice", ("lattice", "own_or_top", "partition"), "lattice"),
+        ),
+        bounds=(T, Bound("n", "larger", decides=False)),
+        needs=frozenset({"distribution", "domain"}),
+        settings=(Setting({"n": lambda reference: max(1, min(MANY, reference.size)), "variant": "own_or_top"}),),
+    )
+
+    n: int
+    t: int | Fraction
+    distance: str = "equal"
+    bandwidth: int | Fraction | None = None
+    variant: str = "lattice"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_limit(self.name, self.t, self._ground)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self.about.needs | self._ground.needs | (set() if self.variant == "own_or_top" else {"containing"})
+
+    @property
+    def _ground(self) -> Distance | KernelJS:
+        return distance_named(self.name, self.distance, self.bandwidth)
+
+    @property
+    def monotone(self) -> Monotone:
+        return Monotone(generalization=self.variant == "own_or_top", suppression=False)
+
+    def validate(self, reference: Reference) -> list[str]:
+        # A table without rows is decided before any parameter that depends on its size.
+        size, what = reference.size, "rows" if reference.people is None else "entities"
+        require(self.name, "n", self.n, size == 0 or self.n <= size, f"1 <= n <= N = {size}, the {what} of the table")
+        check_reference(self.name, self._ground, reference)
+        return []
+
+    def _supersets(self, blocks: Blocks, reference: Reference) -> Iterator[Containing]:
+        """The coarser nodes whose blocks count, and last the table as a node of one block."""
+        if self.variant != "own_or_top":
+            yield from blocks.containing
+        values = np.flatnonzero(reference.totals)
+        ends = np.array([0, len(values)])
+        table = Blocks(ends, values, reference.totals[values], np.array([reference.size]))
+        yield Containing(table, np.zeros(len(blocks), dtype=np.int64))
+
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+        return None if parameter == "t" else (self._largest_n(blocks, reference), np.ones_like(blocks.rows))
+
+    def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+        return self._least_t(blocks, reference) if parameter == "t" else super()._measure(parameter, blocks, reference)
+
+    def _exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
+        if parameter == "n":
+            return super()._exact(parameter, block, reference)
+        return self._exact_t(block, reference)[0]
+
+    def _exactly(self, parameter: str, near: Ints, blocks: Blocks, reference: Reference) -> list[tuple[Ints, Exact]]:
+        values = self._exact_t(blocks.select(near), reference)
+        return [(near[i : i + 1], value) for i, value in enumerate(values)]
+
+    def _candidates(self, blocks: Blocks, reference: Reference) -> Iterator[tuple[Ints, Containing, Floats]]:
+        """For each node of supersets: the blocks of fewer than n rows with n or more around them, and the distance."""
+        for within in self._supersets(blocks, reference):
+            index = np.flatnonzero((blocks.rows < self.n) & (within.blocks.rows[within.index] >= self.n))
+            yield index, within, self._distances(blocks, index, within, reference)
+
+    def _least_t(self, blocks: Blocks, reference: Reference) -> Floats:
+        result = np.where(blocks.rows >= self.n, 0.0, np.inf)
+        for index, _, distances in self._candidates(blocks, reference):
+            result[index] = np.minimum(result[index], distances)
+        return result
+
+    def _exact_t(self, blocks: Blocks, reference: Reference) -> list[Exact]:
+        least = self._least_t(blocks, reference)
+        result: list[Exact] = [math.inf if small else Fraction(0) for small in (blocks.rows < self.n).tolist()]
+        for index, within, distances in self._candidates(blocks, reference):
+            # Only a superset whose double is within the error of the least can be the nearest.
+            nearest = index[distances <= least[index] + NEAR]
+            values = self._exact_distances(blocks, nearest, within, reference)
+            for i, value in zip(nearest.tolist(), values, strict=True):
+                result[i] = min(result[i], value)
+        return result
+
+    def _largest_n(self, blocks: Blocks, reference: Reference) -> Ints:
+        result = blocks.rows.copy()
+        for within in self._supersets(blocks, reference):
+            sizes = within.blocks.rows[within.index]
+            index = np.flatnonzero(sizes > result)
+            close = index[self._close(blocks, index, within, reference)]
+            result[close] = sizes[close]
+        return result
+
+    def _close(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> Mask:
+        values, target = self._distances(blocks, index, within, reference), double(self.t)
+        result = values < target
+        near = np.flatnonzero(np.abs(values - target) <= NEAR)
+        exact = self._exact_distances(blocks, index[near], within, reference)
+        result[near] = [compare(value, self.t, T) for value in exact]
+        return result
+
+    def _distances(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> Floats:
+        """float64: the distance of each block named to the block that contains it."""
+        chosen = replace(blocks.select(index), containing=(Containing(within.blocks, within.index[index]),))
+        distances = []
+        for part in parts(chosen, reference.values):
+            around, place = np.unique(part.containing[0].index, return_inverse=True)
+            q = dense(within.blocks.select(around), reference.values)[place]
+            distances.append(self._ground.rows(dense(part, reference.values), q, reference))
+        return np.concatenate(distances) if distances else np.zeros(0)
+
+    def _exact_distances(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> list[Exact]:
+        """The distance of each block named to the block that contains it, exactly."""
+        result: list[Exact] = [Fraction(0)] * len(index)
+        around = within.index[index]
+        for place in np.unique(around).tolist():
+            totals = np.zeros(reference.values, dtype=np.int64)
+            for value, count in within.blocks.histogram(place).items():
+                totals[value] = count
+            members = np.flatnonzero(around == place)
+            distances = exact_distances(self._ground, blocks.select(index[members]), replace(reference, totals=totals))
+            for i, exact in zip(members.tolist(), distances, strict=True):
+                result[i] = exact
+        return result

@@ -1,4 +1,4 @@
-"""A model made from what its class declares: with its example, in one of its settings; and what one means in words."""
+"""A model made from what its class declares; what one means in words; and the table of all models as Markdown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from qblock.blocks import Reference
 from qblock.canonical import decimal_text
-from qblock.models.about import Setting
-from qblock.models.base import Model, parameters_of
+from qblock.models import REGISTRY
+from qblock.models.base import Bound, Model, Setting, parameters_of
 
 
 def required(model: type[Model]) -> tuple[str, ...]:
@@ -36,3 +36,35 @@ def in_words(model: Model, sensitive: Iterable[str] = ()) -> str:
     """What a model asks, in plain words (About.meaning)."""
     given = {n: decimal_text(v) if isinstance(v, Fraction) else v for n, v in parameters_of(model).items()}
     return model.about.meaning.format(**given, sensitive=" and ".join(sensitive))
+
+
+def markdown() -> str:
+    """One row for each model of the registry."""
+    lines = [
+        "| model | parameters | a block passes when | source | coarser stays safe | ... with suppression | tightest |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for model in REGISTRY:
+        instance = example(model)
+        flags = instance.monotone
+        names = ", ".join(f.name if f.default is MISSING else f"[{f.name}]" for f in fields(model))
+        cells = [
+            f"`{model.name}`",
+            names,
+            model.about.condition.replace("|", "\\|"),
+            model.about.citation,
+            _yes(flags.generalization),
+            _yes(flags.suppression),
+            ", ".join(_bound(bound) for bound in model.about.bounds),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _yes(flag: bool) -> str:
+    return "yes" if flag else "no"
+
+
+def _bound(bound: Bound) -> str:
+    side = "least" if bound.stricter == "larger" else "greatest"
+    return f"{side} {bound.parameter}" + ("" if bound.attained else " (not reached)")

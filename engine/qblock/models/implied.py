@@ -1,7 +1,8 @@
 """What a guarantee grants in the terms of epsilon-privacy (EP 5, as corrected in papers.md E16 and E17).
 
 Whatever limits the share of each value in every block limits how far anybody's belief moves: p_in is x/n, and p_out
-lies between it and the prior. The (c,2) and t-close embeddings of the paper are two cases of that.
+lies between it and the prior. The (c,2) and t-close embeddings of the paper are two cases of that; its Lemma 1 and its
+formula for (c,2)-diversity are misprinted, and these are the forms that hold.
 """
 
 from __future__ import annotations
@@ -13,15 +14,20 @@ from fractions import Fraction
 
 from qblock import adversary as adversaries
 from qblock.blocks import Reference
-from qblock.models.anonymity import KAnonymity
+from qblock.errors import ParameterError
+from qblock.models.anonymity import DeltaPresence, KAnonymity, KMap
 from qblock.models.base import DIGITS, Model, decimal
-from qblock.models.closeness import TCloseness
-from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, RecursiveCLDiversity
-from qblock.models.diversity_pd import NpdRecursiveCLDiversity, PdRecursiveCLDiversity
+from qblock.models.closeness import NtCloseness, TCloseness
+from qblock.models.diversity import (
+    DistinctLDiversity,
+    EntropyLDiversity,
+    FrequencyLDiversity,
+    NpdRecursiveCLDiversity,
+    PdRecursiveCLDiversity,
+    RecursiveCLDiversity,
+)
 from qblock.models.epsilon import EpsilonPrivacy, sigmas
 from qblock.models.likeness import AlphaKAnonymity, BetaLikeness, DeltaDisclosure
-from qblock.models.nt_closeness import NtCloseness
-from qblock.models.population import DeltaPresence, KMap
 from qblock.models.proximity import DeltaLDiversity, EpsilonMAnonymity
 
 Shares = tuple[Fraction, ...]
@@ -243,3 +249,29 @@ def _of_epsilon(model: EpsilonPrivacy, reference: Reference) -> tuple[list[Fract
     if model.predicates == "negative":
         return [Fraction(1)] * len(shape), [max(p / epsilon, 1 - (1 - p) * epsilon) for p in shape]
     return "its predicates are not single values"
+
+
+def epsilon_of_c2(c: Fraction | int, values: int) -> Fraction:
+    """The least epsilon of class III with the uniform prior that allows shares up to c/(c+1), as (c,2)-diversity does.
+
+    It is max(V c/(c+1), (c+1)(V-1)/V), not the printed min. At exactly that share a block is epsilon-private and not
+    (c,2)-diverse, whose condition is strict. No table has only shares below 1/V, so c must be at least 1/(V-1);
+    raises ParameterError below that and for V < 2.
+    """
+    c = Fraction(c)
+    if values < 2 or c * (values - 1) < 1:
+        raise ParameterError(f"c = {c} is out of range; valid: c >= 1/(V-1) and at least two values, V = {values}")
+    return max(values * c / (c + 1), (c + 1) * (values - 1) / values)
+
+
+def epsilon_of_t(t: Fraction | int, shares: Sequence[Fraction], nearest: Fraction | int = 1) -> Fraction:
+    """The epsilon of class III with the table's prior that every t-close table has; shares are P_s.
+
+    nearest: the smallest positive ground distance of the earth mover's distance (1 for the equal one). Raises
+    ParameterError unless t/nearest is below the smallest positive share, where the guarantee ends: a block without that
+    value can be t-close.
+    """
+    moved, positive = Fraction(t) / Fraction(nearest), [share for share in shares if share > 0]
+    if moved < 0 or moved >= min(positive):
+        raise ParameterError(f"t = {t} is out of range; valid: 0 <= t < {min(positive) * nearest}, the smallest share")
+    return max(max((p + moved) / p, p / (p - moved)) for p in positive)

@@ -12,10 +12,22 @@ from typing import Literal
 import numpy as np
 
 from qblock.blocks import Blocks, Floats, Mask, Reference
-from qblock.models.about import About, Bound, Parameter, Setting, at_least, between, more_than
-from qblock.models.base import DIGITS, Exact, Model, Monotone, decimal
+from qblock.models.base import (
+    DIGITS,
+    About,
+    Bound,
+    Exact,
+    Model,
+    Monotone,
+    Parameter,
+    Setting,
+    at_least,
+    between,
+    decimal,
+    members,
+    more_than,
+)
 from qblock.models.ratios import NEAR, Integers, greatest, quotient, times
-from qblock.models.values import members
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,7 @@ import numpy as np
 
 from qblock.blocks import Blocks, Ints, Reference
 from qblock.errors import ParameterError
-from qblock.models.about import About, Bound, Parameter, Setting, at_least, require
-from qblock.models.base import Model, Monotone
+from qblock.models.base import About, Bound, Model, Monotone, Parameter, Setting, at_least, require
 from qblock.models.ratios import Integers, times, wide
 
 _NARROW = 2**60

@@ -10,7 +10,7 @@ from typing import Any
 
 from qblock.errors import ParameterError
 from qblock.models import BY_NAME, Model
-from qblock.models.about import Parameter
+from qblock.models.base import Parameter
 from qblock.models.multi import check_base
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.fields import choices, exact_number, flag_of, null_or_text, table_parts, text_of, whole_number

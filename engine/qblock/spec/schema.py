@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from qblock.models import REGISTRY, Model, Range
-from qblock.models.about import Kind, Parameter
+from qblock.models.base import Kind, Parameter
 from qblock.spec.checks import NULLS, ONLY
 from qblock.spec.fields import TEXTS_OR_NULL, closed_object, described
 from qblock.spec.load import ADAPTER
