@@ -122,6 +122,7 @@ DIVERSITY: tuple[Mutation, ...] = (
         'bounds=(Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False))',
         'bounds=(Bound("l", "larger", decides=False), Bound("c", "smaller"))',
         "recursive",
+        after="class RecursiveCLDiversity(",
     ),
     Mutation(
         "recursive: l=1 by the formula",

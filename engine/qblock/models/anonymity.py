@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from qblock.blocks import Blocks, Ints, Reference
 from qblock.errors import ParameterError
-from qblock.models.base import About, Bound, Model, Monotone, Parameter, at_least, between, require
+from qblock.models.base import (
+    About,
+    Bound,
+    Model,
+    Monotone,
+    at_least,
+    between,
+    parameter,
+    privacy_model,
+    require,
+)
 from qblock.models.ratios import Integers
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class KAnonymity(Model):
     """Every block has at least k rows (Sweeney 2002; LD section 2.2). Ignores the sensitive attribute."""
 
@@ -22,13 +31,12 @@ class KAnonymity(Model):
         citation="Sweeney 2002; LD 2.2",
         condition="n(q) >= k",
         meaning="everybody is hidden among at least {k} people who look the same",
-        parameters=(Parameter("k", "whole", at_least(1), 4),),
         bounds=(Bound("k", "larger"),),
         uses_sensitive=False,
         multi_attribute=True,
     )
 
-    k: int
+    k: int = parameter("whole", at_least(1), 4)
 
     @property
     def monotone(self) -> Monotone:
@@ -50,7 +58,7 @@ def _population(model: str, blocks: Blocks) -> Ints:
     return blocks.population
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class KMap(Model):
     """Every block has at least k rows of the population (Sweeney 2002). population: the name of its table."""
 
@@ -59,17 +67,13 @@ class KMap(Model):
         citation="Sweeney 2002",
         condition="pop(q) >= k",
         meaning="everybody looks the same as at least {k} people of the population",
-        parameters=(
-            Parameter("k", "whole", at_least(1), 5),
-            Parameter("population", "population", example="register.people"),
-        ),
         bounds=(Bound("k", "larger"),),
         needs=frozenset({"population"}),
         uses_sensitive=False,
     )
 
-    k: int
-    population: str | None = None
+    k: int = parameter("whole", at_least(1), 5)
+    population: str | None = parameter("population", example="register.people", default=None)
 
     @property
     def monotone(self) -> Monotone:
@@ -80,7 +84,7 @@ class KMap(Model):
         return population, np.ones_like(population)
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class DeltaPresence(Model):
     """The share of a population block that is in the table lies between `min` and `max` (Nergiz et al. 2007).
 
@@ -93,19 +97,14 @@ class DeltaPresence(Model):
         citation="Nergiz et al. 2007",
         condition="min <= n(q)/pop(q) <= max for every block of the population",
         meaning="of the people of the population who look the same, a share of {min} to {max} is in the table",
-        parameters=(
-            Parameter("min", "rational", between(0, 1), 0),
-            Parameter("max", "rational", between(0, 1), Fraction(1, 2)),
-            Parameter("population", "population", example="register.people"),
-        ),
         bounds=(Bound("min", "larger"), Bound("max", "smaller")),
         needs=frozenset({"population"}),
         uses_sensitive=False,
     )
 
-    min: int | Fraction
-    max: int | Fraction
-    population: str | None = None
+    min: int | Fraction = parameter("rational", between(0, 1), 0)
+    max: int | Fraction = parameter("rational", between(0, 1), Fraction(1, 2))
+    population: str | None = parameter("population", example="register.people", default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from decimal import Context, Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -100,6 +100,19 @@ class Parameter:
             require(model, self.name, value, value in self.valid, words(self.valid))
 
 
+def parameter(
+    kind: Kind,
+    valid: Range | tuple[str, ...] | None = None,
+    example: Any = None,
+    *,
+    per_attribute: bool = False,
+    default: Any = MISSING,
+) -> Any:
+    """A field of a model that is one of its parameters; without a default it is required. See `Parameter`."""
+    declared = {"kind": kind, "valid": valid, "example": example, "per_attribute": per_attribute}
+    return field(default=default, metadata=declared)
+
+
 @dataclass(frozen=True)
 class Bound:
     """One parameter that can be tightened with the others as asked.
@@ -133,17 +146,17 @@ class About:
     """What a model declares.
 
     citation: the paper, with the definition's place in it; condition: on a block, in one line of signs; meaning: what
-    holds for people, in plain words, with `{parameter}` and `{sensitive}` for what was asked. parameters: one for each
-    field, in that order. bounds: the one that the model is named for first. needs: whatever the parameters are, of
-    "distribution", "domain", "order", "numbers", "taxonomy", "population" and "containing" (Model.needs has the rest).
-    multi_attribute: whether it may be the base of the form for several sensitive attributes (models/multi.py).
+    holds for people, in plain words, with `{parameter}` and `{sensitive}` for what was asked. bounds: the one that the
+    model is named for first. parameters: its fields (`privacy_model` puts them here). needs: whatever the parameters
+    are, of "distribution", "domain", "order", "numbers", "taxonomy", "population" and "containing" (Model.needs has the
+    rest). multi_attribute: whether it may be the base of the form for several sensitive attributes (models/multi.py).
     """
 
     citation: str
     condition: str
     meaning: str
-    parameters: tuple[Parameter, ...]
     bounds: tuple[Bound, ...]
+    parameters: tuple[Parameter, ...] = ()
     needs: frozenset[str] = frozenset()
     uses_sensitive: bool = True
     multi_attribute: bool = False
@@ -250,9 +263,10 @@ def compare(value: Exact | int, required: Fraction | int, bound: Bound) -> bool:
 class Model:
     """A privacy model with the parameters asked for, in which it is a frozen dataclass.
 
-    A subclass gives `name`, `about`, a field for each parameter, `monotone`, and either `_ratio` (integers, vectorised
-    over blocks) or `_measure` (doubles, vectorised) with `_exact` (one block, exactly; an integer needs none).
-    A rule that a paper sets "by decree" belongs in each of them. What it does not give errs on the safe side.
+    A subclass, a `privacy_model`, gives `name`, `about`, a field for each `parameter`, `monotone`, and either `_ratio`
+    (integers, vectorised over blocks) or `_measure` (doubles, vectorised) with `_exact` (one block, exactly; an integer
+    needs none). A rule that a paper sets "by decree" belongs in each of them. What it does not give errs on
+    the safe side.
     """
 
     name: ClassVar[str]
@@ -379,6 +393,17 @@ class Model:
         order = np.argsort(label, kind="stable")
         groups = np.split(near[order], np.flatnonzero(np.diff(label[order])) + 1)
         return [(group, self._exact(parameter, blocks.select(group[:1]), reference)) for group in groups]
+
+
+ModelType = TypeVar("ModelType", bound=Model)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(parameter,))
+def privacy_model(cls: type[ModelType]) -> type[ModelType]:
+    """Make a class a frozen dataclass of its parameters, which `about` has from then on."""
+    cls = dataclass(frozen=True, kw_only=True)(cls)
+    cls.about = replace(cls.about, parameters=tuple(Parameter(f.name, **f.metadata) for f in fields(cls)))
+    return cls
 
 
 def _whole(value: Fraction | float, is_whole: bool) -> Exact | int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,12 +17,13 @@ from qblock.models.base import (
     Exact,
     Model,
     Monotone,
-    Parameter,
     Setting,
     at_least,
     between,
     compare,
     more_than,
+    parameter,
+    privacy_model,
     rational,
     require,
 )
@@ -78,7 +79,7 @@ def exact_distances(distance: Distance | KernelJS, blocks: Blocks, reference: Re
     return [Fraction(int(numerator), int(denominator)) for numerator, denominator in zip(*pair, strict=True)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class TCloseness(Model):
     """The distribution of the sensitive value in each block is within t of the table's (Li, Li, Venkatasubramanian).
 
@@ -91,19 +92,14 @@ class TCloseness(Model):
         condition="D(p_q, P) <= t",
         meaning="among people who look the same, {sensitive} is distributed as in the whole table, up to a "
         "distance of {t}",
-        parameters=(
-            Parameter("t", "rational", between(0, 1), Fraction(1, 5)),
-            Parameter("distance", "choice", DISTANCES, "equal"),
-            Parameter("bandwidth", "rational", more_than(0), Fraction(1, 2)),
-        ),
         bounds=(Bound("t", "smaller"),),
         needs=frozenset({"distribution", "domain"}),
         settings=tuple(Setting({"distance": distance}) for distance in ("equal", "ordered", "hierarchical")),
     )
 
-    t: int | Fraction
-    distance: str = "equal"
-    bandwidth: int | Fraction | None = None
+    t: int | Fraction = parameter("rational", between(0, 1), Fraction(1, 5))
+    distance: str = parameter("choice", DISTANCES, "equal", default="equal")
+    bandwidth: int | Fraction | None = parameter("rational", more_than(0), Fraction(1, 2), default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,7 +134,7 @@ class TCloseness(Model):
         return exact_distances(self._ground, block, reference)[0]
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class NtCloseness(Model):
     """Each block is within t of a natural superset of at least n rows (Li, Li, Venkatasubramanian, TKDE 2010).
 
@@ -154,23 +150,16 @@ class NtCloseness(Model):
         condition="n(q) >= n, or D(p_q, p_E) <= t for a block E of n rows or more that contains q",
         meaning="people who look the same are {n} or more, or {sensitive} is distributed among them as among {n} "
         "or more who hold them, up to a distance of {t}",
-        parameters=(
-            Parameter("n", "whole", at_least(1), 10),
-            Parameter("t", "rational", between(0, 1), Fraction(1, 5)),
-            Parameter("distance", "choice", DISTANCES, "equal"),
-            Parameter("bandwidth", "rational", more_than(0), Fraction(1, 2)),
-            Parameter("variant", "choice", ("lattice", "own_or_top", "partition"), "lattice"),
-        ),
         bounds=(T, Bound("n", "larger", decides=False)),
         needs=frozenset({"distribution", "domain"}),
         settings=(Setting({"n": lambda reference: max(1, min(MANY, reference.size)), "variant": "own_or_top"}),),
     )
 
-    n: int
-    t: int | Fraction
-    distance: str = "equal"
-    bandwidth: int | Fraction | None = None
-    variant: str = "lattice"
+    n: int = parameter("whole", at_least(1), 10)
+    t: int | Fraction = parameter("rational", between(0, 1), Fraction(1, 5))
+    distance: str = parameter("choice", DISTANCES, "equal", default="equal")
+    bandwidth: int | Fraction | None = parameter("rational", more_than(0), Fraction(1, 2), default=None)
+    variant: str = parameter("choice", ("lattice", "own_or_top", "partition"), "lattice", default="lattice")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -25,19 +24,20 @@ from qblock.models.base import (
     Exact,
     Model,
     Monotone,
-    Parameter,
     Range,
     Setting,
     at_least,
     members,
     more_than,
+    parameter,
+    privacy_model,
 )
 from qblock.models.ratios import Integers, equality_classes, sign, times
 
 Names = tuple[str | None, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class DistinctLDiversity(Model):
     """Every block has at least l distinct sensitive values (CL II.1)."""
 
@@ -46,12 +46,11 @@ class DistinctLDiversity(Model):
         citation="LD 4; CL II.1",
         condition="m(q) >= l",
         meaning="among people who look the same, {sensitive} has at least {l} different values",
-        parameters=(Parameter("l", "whole", at_least(1), 3),),
         bounds=(Bound("l", "larger"),),
         multi_attribute=True,
     )
 
-    l: int  # noqa: E741
+    l: int = parameter("whole", at_least(1), 3)  # noqa: E741
 
     @property
     def monotone(self) -> Monotone:
@@ -64,7 +63,7 @@ class DistinctLDiversity(Model):
         return blocks.support, np.ones_like(blocks.support)
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class FrequencyLDiversity(Model):
     """No sensitive value has more than 1/l of a block: probabilistic l-diversity (CL II.2; DL Def. 1)."""
 
@@ -73,12 +72,11 @@ class FrequencyLDiversity(Model):
         citation="CL II.2; DL Def. 1",
         condition="l * max_s n(q,s) <= n(q)",
         meaning="among people who look the same, no value of {sensitive} belongs to more than 1 in {l}",
-        parameters=(Parameter("l", "rational", at_least(1), 2),),
         bounds=(Bound("l", "larger"),),
         multi_attribute=True,
     )
 
-    l: int | Fraction  # noqa: E741
+    l: int | Fraction = parameter("rational", at_least(1), 2)  # noqa: E741
 
     @property
     def monotone(self) -> Monotone:
@@ -91,7 +89,7 @@ class FrequencyLDiversity(Model):
         return blocks.total, blocks.largest
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class EntropyLDiversity(Model):
     """The entropy of the sensitive values in every block is at least ln l (LD Def. 4.1; CL II.3)."""
 
@@ -100,12 +98,11 @@ class EntropyLDiversity(Model):
         citation="LD Def. 4.1; CL II.3",
         condition="-sum_s p ln p >= ln l, p = n(q,s)/n(q)",
         meaning="in every group, {sensitive} is as varied as {l} equally common values",
-        parameters=(Parameter("l", "rational", at_least(1), 2),),
         bounds=(Bound("l", "larger"),),
         multi_attribute=True,
     )
 
-    l: int | Fraction  # noqa: E741
+    l: int | Fraction = parameter("rational", at_least(1), 2)  # noqa: E741
 
     @property
     def monotone(self) -> Monotone:
@@ -139,7 +136,7 @@ class EntropyLDiversity(Model):
         return equality_classes(blocks.start, blocks.descending)  # which value has which count does not matter
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class RecursiveCLDiversity(Model):
     """The most frequent value of every block is not too frequent: r_1 < c * (r_l + ... + r_m) (LD Def. 4.2; CL II.4).
 
@@ -152,13 +149,12 @@ class RecursiveCLDiversity(Model):
         condition="r_1 < c * (r_l + ... + r_m), strict; l = 1 always",
         meaning="among people who look the same, the most frequent value of {sensitive} occurs less than {c} "
         "times as often as the value of rank {l} and all rarer ones together",
-        parameters=(Parameter("c", "rational", more_than(0), 3), Parameter("l", "whole", at_least(1), 2)),
         bounds=(Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False)),
         multi_attribute=True,
     )
 
-    c: int | Fraction
-    l: int  # noqa: E741
+    c: int | Fraction = parameter("rational", more_than(0), 3)
+    l: int = parameter("whole", at_least(1), 2)  # noqa: E741
 
     @property
     def monotone(self) -> Monotone:
@@ -202,7 +198,7 @@ def head(blocks: Blocks, size: int) -> Ints:
     return result
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class PdRecursiveCLDiversity(Model):
     """r_y < c * tail for the most frequent value whose disclosure is not allowed (LD section 4.3).
 
@@ -216,19 +212,14 @@ class PdRecursiveCLDiversity(Model):
         condition="r_y < c * ((n - r_y) - the l-2 largest other counts), strict; l = 1 or r_y = 0 always",
         meaning="among people who look the same, the most frequent value of {sensitive} that nobody may learn "
         "occurs less than {c} times as often as the value of rank {l} and all rarer ones together",
-        parameters=(
-            Parameter("c", "rational", more_than(0), 3),
-            Parameter("l", "whole", at_least(1), 2),
-            Parameter("allowed", "values", example=("a",), per_attribute=True),
-        ),
         bounds=(Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False)),
         multi_attribute=True,
         settings=(Setting(compared=False),),  # with no value allowed it is recursive (c,l)-diversity
     )
 
-    c: int | Fraction
-    l: int  # noqa: E741
-    allowed: Names = ()
+    c: int | Fraction = parameter("rational", more_than(0), 3)
+    l: int = parameter("whole", at_least(1), 2)  # noqa: E741
+    allowed: Names = parameter("values", example=("a",), per_attribute=True, default=())
 
     @property
     def monotone(self) -> Monotone:
@@ -255,7 +246,7 @@ class PdRecursiveCLDiversity(Model):
         return members(self.name, "allowed", self.allowed, reference)
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class NpdRecursiveCLDiversity(Model):
     """pd-recursive (c1,l)-diversity, and no protected value is rarer than c2 percent of any block (LD section 4.4).
 
@@ -269,23 +260,16 @@ class NpdRecursiveCLDiversity(Model):
         meaning="among people who look the same, the most frequent value of {sensitive} that nobody may learn "
         "occurs less than {c1} times as often as the value of rank {l} and all rarer ones together, "
         "and no protected value belongs to less than {c2} percent",
-        parameters=(
-            Parameter("c1", "rational", more_than(0), 3),
-            Parameter("c2", "rational", Range(0, 100, open_most=True, unit="percent"), 10),
-            Parameter("l", "whole", at_least(1), 2),
-            Parameter("allowed", "values", example=("a",), per_attribute=True),
-            Parameter("protected", "values", example=("b",), per_attribute=True),
-        ),
         bounds=(Bound("l", "larger", decides=False), Bound("c1", "smaller", attained=False), Bound("c2", "larger")),
         multi_attribute=True,
         settings=(Setting(compared=False),),  # as above
     )
 
-    c1: int | Fraction
-    c2: int | Fraction
-    l: int  # noqa: E741
-    allowed: Names = ()
-    protected: Names = ()
+    c1: int | Fraction = parameter("rational", more_than(0), 3)
+    c2: int | Fraction = parameter("rational", Range(0, 100, open_most=True, unit="percent"), 10)
+    l: int = parameter("whole", at_least(1), 2)  # noqa: E741
+    allowed: Names = parameter("values", example=("a",), per_attribute=True, default=())
+    protected: Names = parameter("values", example=("b",), per_attribute=True, default=())
 
     @property
     def monotone(self) -> Monotone:

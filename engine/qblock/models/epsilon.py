@@ -14,7 +14,18 @@ import numpy as np
 from qblock import adversary as adversaries
 from qblock.adversary import Layer
 from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
-from qblock.models.base import About, Bound, Exact, Model, Monotone, Parameter, Setting, at_least, require
+from qblock.models.base import (
+    About,
+    Bound,
+    Exact,
+    Model,
+    Monotone,
+    Setting,
+    at_least,
+    parameter,
+    privacy_model,
+    require,
+)
 from qblock.models.chunks import by_parts, grouped
 from qblock.models.ratios import NEAR, double
 
@@ -230,7 +241,7 @@ def _settings() -> Iterator[Setting]:
         yield Setting({"adversary": "III", "prior": prior})
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class EpsilonPrivacy(Model):
     """Nobody's chance of a predicate grows, or shrinks, by more than epsilon for having a row in the table (EP).
 
@@ -249,27 +260,18 @@ class EpsilonPrivacy(Model):
         condition="max(p_in/p_out, (1-p_out)/(1-p_in)) <= epsilon",
         meaning="what an attacker believes about the {sensitive} of anybody changes by at most the factor "
         "{epsilon} because that person is in the table",
-        parameters=(
-            Parameter("epsilon", "rational", at_least(1), 5),
-            Parameter("adversary", "choice", ("I", "II", "III", "IV"), "III"),
-            Parameter("stubbornness", "rational", at_least(1), 1000),
-            Parameter("at_most", "flag", example=False),
-            Parameter("prior", "prior", example="table"),
-            Parameter("known", "whole", at_least(0), 1),
-            Parameter("predicates", "predicates", example="negative"),
-        ),
         bounds=(Bound("epsilon", "smaller"),),
         needs=frozenset({"domain"}),
         settings=tuple(_settings()),
     )
 
-    epsilon: int | Fraction
-    adversary: str
-    stubbornness: int | Fraction | None = None
-    at_most: bool = True
-    prior: str = "uniform"
-    known: int = 0
-    predicates: Predicates = "singletons"
+    epsilon: int | Fraction = parameter("rational", at_least(1), 5)
+    adversary: str = parameter("choice", ("I", "II", "III", "IV"), "III")
+    stubbornness: int | Fraction | None = parameter("rational", at_least(1), 1000, default=None)
+    at_most: bool = parameter("flag", example=False, default=True)
+    prior: str = parameter("prior", example="table", default="uniform")
+    known: int = parameter("whole", at_least(0), 1, default=0)
+    predicates: Predicates = parameter("predicates", example="negative", default="singletons")
 
     def __post_init__(self) -> None:
         if not isinstance(self.predicates, str):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -19,18 +18,19 @@ from qblock.models.base import (
     Exact,
     Model,
     Monotone,
-    Parameter,
     Setting,
     at_least,
     between,
     decimal,
     members,
     more_than,
+    parameter,
+    privacy_model,
 )
 from qblock.models.ratios import NEAR, Integers, greatest, quotient, times
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class AlphaKAnonymity(Model):
     """k-anonymity, and no sensitive value has more than a share alpha of a block (Wong et al. 2006).
 
@@ -43,18 +43,13 @@ class AlphaKAnonymity(Model):
         condition="n(q,s) <= alpha n(q) for every (listed) s, and n(q) >= k",
         meaning="everybody is hidden among at least {k} people who look the same, and no value of {sensitive} "
         "belongs to more than a share of {alpha} of them",
-        parameters=(
-            Parameter("alpha", "rational", between(0, 1), Fraction(1, 2)),
-            Parameter("k", "whole", at_least(1), 2),
-            Parameter("values", "values", example=("a",)),
-        ),
         bounds=(Bound("alpha", "smaller"), Bound("k", "larger")),
         settings=(Setting({"alpha": 1, "k": 1}),),
     )
 
-    alpha: int | Fraction
-    k: int
-    values: tuple[str | None, ...] | None = None
+    alpha: int | Fraction = parameter("rational", between(0, 1), Fraction(1, 2))
+    k: int = parameter("whole", at_least(1), 2)
+    values: tuple[str | None, ...] | None = parameter("values", example=("a",), default=None)
 
     @property
     def monotone(self) -> Monotone:
@@ -83,7 +78,7 @@ class AlphaKAnonymity(Model):
         return None if self.values is None else members(self.name, "values", self.values, reference)
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class BetaLikeness(Model):
     """A sensitive value's share grows by at most the factor 1 + beta (Cao and Karras 2012).
 
@@ -96,16 +91,12 @@ class BetaLikeness(Model):
         condition="(p - P)/P <= beta wherever p > P; enhanced: <= min(beta, -ln P)",
         meaning="among people who look the same, no value of {sensitive} is more frequent than in the whole "
         "table by more than the factor 1 + {beta}",
-        parameters=(
-            Parameter("beta", "rational", at_least(0), 1),
-            Parameter("variant", "choice", ("basic", "enhanced"), "basic"),
-        ),
         bounds=(Bound("beta", "smaller"),),
         needs=frozenset({"distribution"}),
     )
 
-    beta: int | Fraction
-    variant: Literal["basic", "enhanced"] = "basic"
+    beta: int | Fraction = parameter("rational", at_least(0), 1)
+    variant: Literal["basic", "enhanced"] = parameter("choice", ("basic", "enhanced"), "basic", default="basic")
 
     @property
     def monotone(self) -> Monotone:
@@ -146,7 +137,7 @@ def _exceeds(count: int, n: int, own: int, mass: int) -> bool:
     return decimal(Fraction(count, n) / share - 1) > DIGITS.minus(DIGITS.ln(decimal(share)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class DeltaDisclosure(Model):
     """|ln(p/P)| < delta for every sensitive value of the table (Brickell and Shmatikov 2008). Strict.
 
@@ -159,16 +150,12 @@ class DeltaDisclosure(Model):
         condition="|ln(p/P)| < delta for every s of the table, strict; absent values: violation or skipped",
         meaning="among people who look the same, the share of each value of {sensitive} differs from that in the "
         "whole table by less than the factor e to the {delta}",
-        parameters=(
-            Parameter("delta", "rational", more_than(0), 1),
-            Parameter("absent", "choice", ("violation", "skip"), "violation"),
-        ),
         bounds=(Bound("delta", "smaller", attained=False),),
         needs=frozenset({"distribution"}),
     )
 
-    delta: int | Fraction
-    absent: Literal["violation", "skip"] = "violation"
+    delta: int | Fraction = parameter("rational", more_than(0), 1)
+    absent: Literal["violation", "skip"] = parameter("choice", ("violation", "skip"), "violation", default="violation")
 
     @property
     def monotone(self) -> Monotone:

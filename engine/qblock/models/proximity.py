@@ -16,7 +16,17 @@ import numpy as np
 
 from qblock.blocks import Blocks, Ints, Reference
 from qblock.errors import ParameterError
-from qblock.models.base import About, Bound, Model, Monotone, Parameter, Setting, at_least, require
+from qblock.models.base import (
+    About,
+    Bound,
+    Model,
+    Monotone,
+    Setting,
+    at_least,
+    parameter,
+    privacy_model,
+    require,
+)
 from qblock.models.ratios import Integers, times, wide
 
 _NARROW = 2**60
@@ -29,7 +39,7 @@ def twentieth_of_the_range(reference: Reference) -> Fraction:
     return Fraction(max(numbers) - min(numbers), 20) if numbers else Fraction(0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class EpsilonMAnonymity(Model):
     """At most 1/m of a block lies within epsilon of any value that occurs in it (DL Def. 2).
 
@@ -41,19 +51,14 @@ class EpsilonMAnonymity(Model):
         citation="DL Def. 2",
         condition="m * #{y : |y-x| <= epsilon} <= n(q) for every x in q; relative: <= epsilon |x|",
         meaning="among people who look the same, at most 1 in {m} has a {sensitive} within {epsilon} of anybody's",
-        parameters=(
-            Parameter("epsilon", "rational", at_least(0), Fraction(1, 10)),
-            Parameter("m", "rational", at_least(1), 2),
-            Parameter("relative", "flag", example=True),
-        ),
         bounds=(Bound("m", "larger"),),
         needs=frozenset({"numbers"}),
         settings=(Setting({"epsilon": twentieth_of_the_range}),),
     )
 
-    epsilon: int | Fraction
-    m: int | Fraction
-    relative: bool = False
+    epsilon: int | Fraction = parameter("rational", at_least(0), Fraction(1, 10))
+    m: int | Fraction = parameter("rational", at_least(1), 2)
+    relative: bool = parameter("flag", example=True, default=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,7 +82,7 @@ class EpsilonMAnonymity(Model):
         return blocks.total, line.largest(blocks, reach, reach)
 
 
-@dataclass(frozen=True, kw_only=True)
+@privacy_model
 class DeltaLDiversity(Model):
     """At most 1/l of a block has values whose intervals [v - delta, v + delta] meet (DL Def. 3 to 5, Fig. 3).
 
@@ -91,20 +96,15 @@ class DeltaLDiversity(Model):
         citation="DL Def. 3-5, Fig. 3",
         condition="l * max_x #{y : x <= y <= x + 2 delta} <= n(q); literal: |y-x| <= 2 delta",
         meaning="among people who look the same, at most 1 in {l} has a {sensitive} within {delta} of any one number",
-        parameters=(
-            Parameter("delta", "rational", at_least(0), 1),
-            Parameter("l", "rational", at_least(1), 2),
-            Parameter("reading", "choice", ("window", "literal"), "window"),
-        ),
         bounds=(Bound("l", "larger"), Bound("delta", "larger", attained=False, decides=False)),
         needs=frozenset({"numbers"}),
         multi_attribute=True,
         settings=(Setting({"delta": twentieth_of_the_range}),),
     )
 
-    delta: int | Fraction
-    l: int | Fraction  # noqa: E741
-    reading: Literal["window", "literal"] = "window"
+    delta: int | Fraction = parameter("rational", at_least(0), 1)
+    l: int | Fraction = parameter("rational", at_least(1), 2)  # noqa: E741
+    reading: Literal["window", "literal"] = parameter("choice", ("window", "literal"), "window", default="window")
 
     @property
     def monotone(self) -> Monotone:
