@@ -34,6 +34,7 @@ class KAnonymity(Model):
         bounds=(Bound("k", "larger"),),
         uses_sensitive=False,
         multi_attribute=True,
+        steady="sizes",
     )
 
     k: int = parameter("whole", at_least(1), 4)
@@ -70,6 +71,7 @@ class KMap(Model):
         bounds=(Bound("k", "larger"),),
         needs=frozenset({"population"}),
         uses_sensitive=False,
+        steady="sizes",
     )
 
     k: int = parameter("whole", at_least(1), 5)

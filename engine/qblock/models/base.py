@@ -150,6 +150,10 @@ class About:
     model is named for first. parameters: its fields (`privacy_model` puts them here). needs: whatever the parameters
     are, of "distribution", "domain", "order", "numbers", "taxonomy", "population" and "containing" (Model.needs has the
     rest). multi_attribute: whether it may be the base of the form for several sensitive attributes (models/multi.py).
+    steady: what of versions that are shown in batches may rest on it (docs/steady-job.md section 6): `symmetric` where
+    it fails every one-valued cell, whichever the value is, with l above 1; `sizes` where it does not look at sensitive
+    values; `simulated` where leavers and changed values were simulated with it (python -m tests.steady.attack), as with
+    these two; else the safe `core`.
     """
 
     citation: str
@@ -161,6 +165,7 @@ class About:
     uses_sensitive: bool = True
     multi_attribute: bool = False
     settings: tuple[Setting, ...] = (Setting(),)
+    steady: Literal["sizes", "symmetric", "simulated", "core"] = "core"
 
     @property
     def whole(self) -> frozenset[str]:

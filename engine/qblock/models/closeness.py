@@ -95,6 +95,7 @@ class TCloseness(Model):
         bounds=(Bound("t", "smaller"),),
         needs=frozenset({"distribution", "domain"}),
         settings=tuple(Setting({"distance": distance}) for distance in ("equal", "ordered", "hierarchical")),
+        steady="simulated",
     )
 
     t: int | Fraction = parameter("rational", between(0, 1), Fraction(1, 5))

@@ -48,6 +48,7 @@ class DistinctLDiversity(Model):
         meaning="among people who look the same, {sensitive} has at least {l} different values",
         bounds=(Bound("l", "larger"),),
         multi_attribute=True,
+        steady="symmetric",
     )
 
     l: int = parameter("whole", at_least(1), 3)  # noqa: E741
@@ -74,6 +75,7 @@ class FrequencyLDiversity(Model):
         meaning="among people who look the same, no value of {sensitive} belongs to more than 1 in {l}",
         bounds=(Bound("l", "larger"),),
         multi_attribute=True,
+        steady="symmetric",
     )
 
     l: int | Fraction = parameter("rational", at_least(1), 2)  # noqa: E741
@@ -100,6 +102,7 @@ class EntropyLDiversity(Model):
         meaning="in every group, {sensitive} is as varied as {l} equally common values",
         bounds=(Bound("l", "larger"),),
         multi_attribute=True,
+        steady="symmetric",
     )
 
     l: int | Fraction = parameter("rational", at_least(1), 2)  # noqa: E741
@@ -151,6 +154,7 @@ class RecursiveCLDiversity(Model):
         "times as often as the value of rank {l} and all rarer ones together",
         bounds=(Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False)),
         multi_attribute=True,
+        steady="symmetric",
     )
 
     c: int | Fraction = parameter("rational", more_than(0), 3)

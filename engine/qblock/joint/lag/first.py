@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from qblock.joint.crosswalk import Book
 from qblock.joint.lag.memory import REFUSED, save_state
-from qblock.joint.steady.rules import SIZES
 from qblock.ledger.events import canonical
 from qblock.spec import Spec, spec_digest
 
@@ -37,7 +36,7 @@ def depends_on_values(spec: Spec) -> bool:
     one that everybody in a block holds, whatever the models are."""
     if spec.bundles and spec.sensitives:
         return True
-    return any(not isinstance(model, SIZES) for requirement in spec.privacy for model in requirement.models)
+    return any(model.about.steady != "sizes" for requirement in spec.privacy for model in requirement.models)
 
 
 def refused_before(book: Book, spec: Spec) -> bool | None:

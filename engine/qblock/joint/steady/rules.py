@@ -9,28 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qblock.blocks import Reference
-from qblock.models import (
-    DistinctLDiversity,
-    EntropyLDiversity,
-    FrequencyLDiversity,
-    KAnonymity,
-    KMap,
-    Model,
-    RecursiveCLDiversity,
-    TCloseness,
-)
-
-SIZES: tuple[type[Model], ...] = (KAnonymity, KMap)
-"""Models that do not look at the sensitive attribute."""
-SYMMETRIC: tuple[type[Model], ...] = (
-    DistinctLDiversity,
-    FrequencyLDiversity,
-    EntropyLDiversity,
-    RecursiveCLDiversity,
-)
-"""Models that fail every one-valued cell, whichever value it is, where l is greater than 1."""
-SIMULATED: tuple[type[Model], ...] = (*SIZES, *SYMMETRIC, TCloseness)
-"""Models whose leavers and changed values were simulated, in `python -m tests.steady.attack`."""
+from qblock.models import DistinctLDiversity, KMap, Model
 
 
 @dataclass(frozen=True)
@@ -73,7 +52,7 @@ def rules_for(
     k = max((_least_rows(model) for model in models), default=1)
     least = max([2, *(_l(model) for model in models)])
     symmetric = any(fails_one_valued(model) for model in models)
-    by_sizes = all(isinstance(model, SIZES) for model in models)
+    by_sizes = all(model.about.steady == "sizes" for model in models)
     coin = not symmetric and not by_sizes
     reasons = []
     if by_sizes:
@@ -83,16 +62,16 @@ def rules_for(
     if suppression:
         reasons.append("a suppression limit was not simulated")
     if coin:
-        names = " and ".join(sorted({model.name for model in models if not isinstance(model, SIZES)}))
+        names = " and ".join(sorted({model.name for model in models if model.about.steady != "sizes"}))
         reasons.append(
             f"failing {names} tells which value a batch holds; ask for distinct_l_diversity {{l: 2}} as well"
         )
-    unsimulated = sorted({model.name for model in models if not isinstance(model, SIMULATED)})
+    unsimulated = sorted({model.name for model in models if model.about.steady == "core"})
     if unsimulated and not coin:
         reasons.append(f"{' and '.join(unsimulated)} with leavers and changed values was not simulated")
     if moving and any(model.needs - {"population"} for model in models):
         reasons.append("quantities of the whole table that move from version to version were not simulated")
-    distinct = all(isinstance(model, (*SIZES, DistinctLDiversity)) for model in models)
+    distinct = all(model.about.steady == "sizes" or isinstance(model, DistinctLDiversity) for model in models)
     return Rules(
         cells=not reasons,
         k=max(k, 1),
@@ -121,12 +100,12 @@ def together(each: Sequence[Rules], reasons: Sequence[str] = ()) -> Rules:
 
 def fails_one_valued(model: Model) -> bool:
     """Whether a model fails every cell with a single value, whichever it is."""
-    return isinstance(model, SYMMETRIC) and _l(model) > 1
+    return model.about.steady == "symmetric" and _l(model) > 1
 
 
 def _l(model: Model) -> int:
     """The least l that a model implies; 1 for one without."""
-    parameter: int = math.ceil(getattr(model, "l", 1)) if isinstance(model, SYMMETRIC) else 1
+    parameter: int = math.ceil(getattr(model, "l", 1)) if model.about.steady == "symmetric" else 1
     return parameter
 
 
