@@ -36,12 +36,9 @@ class KAnonymity(Model):
         multi_attribute=True,
         steady="sizes",
     )
+    monotone = Monotone(generalization=True, suppression=True, entities=True)
 
     k: int = parameter("whole", at_least(1), 4)
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=True, entities=True)
 
     def _least_rows(self, reference: Reference) -> int:
         return int(self.k)
@@ -73,13 +70,10 @@ class KMap(Model):
         uses_sensitive=False,
         steady="sizes",
     )
+    monotone = Monotone(generalization=True, suppression=True, entities=True)
 
     k: int = parameter("whole", at_least(1), 5)
     population: str | None = parameter("population", example="register.people", default=None)
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=True, entities=True)
 
     def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         population = _population(self.name, blocks)
@@ -103,6 +97,7 @@ class DeltaPresence(Model):
         needs=frozenset({"population"}),
         uses_sensitive=False,
     )
+    monotone = Monotone(generalization=True, suppression=False)
 
     min: int | Fraction = parameter("rational", between(0, 1), 0)
     max: int | Fraction = parameter("rational", between(0, 1), Fraction(1, 2))
@@ -111,10 +106,6 @@ class DeltaPresence(Model):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.name, "max", self.max, self.min <= self.max, "min <= max <= 1")
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=False)
 
     def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         population = _population(self.name, blocks)

@@ -268,10 +268,10 @@ def compare(value: Exact | int, required: Fraction | int, bound: Bound) -> bool:
 class Model:
     """A privacy model with the parameters asked for, in which it is a frozen dataclass.
 
-    A subclass, a `privacy_model`, gives `name`, `about`, a field for each `parameter`, `monotone`, and either `_ratio`
-    (integers, vectorised over blocks) or `_measure` (doubles, vectorised) with `_exact` (one block, exactly; an integer
-    needs none). A rule that a paper sets "by decree" belongs in each of them. What it does not give errs on
-    the safe side.
+    A subclass, a `privacy_model`, gives `name`, `about`, `monotone` (a property where it depends on parameters), a
+    field for each `parameter`, and either `_ratio` (integers, vectorised over blocks) or `_measure` (doubles,
+    vectorised) with `_exact` (one block, exactly; an integer needs none). A rule that a paper sets "by decree" belongs
+    in each of them. What it does not give errs on the safe side.
     """
 
     name: ClassVar[str]

@@ -97,6 +97,7 @@ class TCloseness(Model):
         settings=tuple(Setting({"distance": distance}) for distance in ("equal", "ordered", "hierarchical")),
         steady="simulated",
     )
+    monotone = Monotone(generalization=True, suppression=False)
 
     t: int | Fraction = parameter("rational", between(0, 1), Fraction(1, 5))
     distance: str = parameter("choice", DISTANCES, "equal", default="equal")
@@ -113,10 +114,6 @@ class TCloseness(Model):
     @property
     def _ground(self) -> Distance | KernelJS:
         return distance_named(self.name, self.distance, self.bandwidth)
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=False)
 
     def validate(self, reference: Reference) -> list[str]:
         check_reference(self.name, self._ground, reference)

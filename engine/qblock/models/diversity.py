@@ -50,12 +50,9 @@ class DistinctLDiversity(Model):
         multi_attribute=True,
         steady="symmetric",
     )
+    monotone = Monotone(generalization=True, suppression=True, entities=True)
 
     l: int = parameter("whole", at_least(1), 3)  # noqa: E741
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=True, entities=True)
 
     def _least_rows(self, reference: Reference) -> int:
         return int(self.l)  # n(q) >= m(q)
@@ -77,12 +74,9 @@ class FrequencyLDiversity(Model):
         multi_attribute=True,
         steady="symmetric",
     )
+    monotone = Monotone(generalization=True, suppression=False)
 
     l: int | Fraction = parameter("rational", at_least(1), 2)  # noqa: E741
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=False)
 
     def _least_rows(self, reference: Reference) -> int:
         return math.ceil(self.l)  # n(q) >= l * r_1 and r_1 >= 1
@@ -104,12 +98,9 @@ class EntropyLDiversity(Model):
         multi_attribute=True,
         steady="symmetric",
     )
+    monotone = Monotone(generalization=True, suppression=False)
 
     l: int | Fraction = parameter("rational", at_least(1), 2)  # noqa: E741
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=False)
 
     def _least_rows(self, reference: Reference) -> int:
         return math.ceil(self.l)  # entropy is at most ln m(q), so n(q) >= m(q) >= l
@@ -156,13 +147,10 @@ class RecursiveCLDiversity(Model):
         multi_attribute=True,
         steady="symmetric",
     )
+    monotone = Monotone(generalization=True, suppression=False)
 
     c: int | Fraction = parameter("rational", more_than(0), 3)
     l: int = parameter("whole", at_least(1), 2)  # noqa: E741
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=False)
 
     def _least_rows(self, reference: Reference) -> int:
         return int(self.l)  # r_l > 0, so n(q) >= m(q) >= l
@@ -220,14 +208,11 @@ class PdRecursiveCLDiversity(Model):
         multi_attribute=True,
         settings=(Setting(compared=False),),  # with no value allowed it is recursive (c,l)-diversity
     )
+    monotone = Monotone(generalization=True, suppression=False)
 
     c: int | Fraction = parameter("rational", more_than(0), 3)
     l: int = parameter("whole", at_least(1), 2)  # noqa: E741
     allowed: Names = parameter("values", example=("a",), per_attribute=True, default=())
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=False)
 
     def validate(self, reference: Reference) -> list[str]:
         members(self.name, "allowed", self.allowed, reference)
@@ -268,16 +253,13 @@ class NpdRecursiveCLDiversity(Model):
         multi_attribute=True,
         settings=(Setting(compared=False),),  # as above
     )
+    monotone = Monotone(generalization=True, suppression=False)
 
     c1: int | Fraction = parameter("rational", more_than(0), 3)
     c2: int | Fraction = parameter("rational", Range(0, 100, open_most=True, unit="percent"), 10)
     l: int = parameter("whole", at_least(1), 2)  # noqa: E741
     allowed: Names = parameter("values", example=("a",), per_attribute=True, default=())
     protected: Names = parameter("values", example=("b",), per_attribute=True, default=())
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=False)
 
     def validate(self, reference: Reference) -> list[str]:
         members(self.name, "allowed", self.allowed, reference)

@@ -46,14 +46,11 @@ class AlphaKAnonymity(Model):
         bounds=(Bound("alpha", "smaller"), Bound("k", "larger")),
         settings=(Setting({"alpha": 1, "k": 1}),),
     )
+    monotone = Monotone(generalization=True, suppression=False)
 
     alpha: int | Fraction = parameter("rational", between(0, 1), Fraction(1, 2))
     k: int = parameter("whole", at_least(1), 2)
     values: tuple[str | None, ...] | None = parameter("values", example=("a",), default=None)
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=False)
 
     def validate(self, reference: Reference) -> list[str]:
         self._limited(reference)
@@ -94,13 +91,10 @@ class BetaLikeness(Model):
         bounds=(Bound("beta", "smaller"),),
         needs=frozenset({"distribution"}),
     )
+    monotone = Monotone(generalization=True, suppression=False)
 
     beta: int | Fraction = parameter("rational", at_least(0), 1)
     variant: Literal["basic", "enhanced"] = parameter("choice", ("basic", "enhanced"), "basic", default="basic")
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=False)
 
     def _least_rows(self, reference: Reference) -> int:
         # A value that occurs has 1/n(q) <= p <= (1 + beta) P_s, also where p <= P_s.

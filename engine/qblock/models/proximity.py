@@ -55,6 +55,7 @@ class EpsilonMAnonymity(Model):
         needs=frozenset({"numbers"}),
         settings=(Setting({"epsilon": twentieth_of_the_range}),),
     )
+    monotone = Monotone(generalization=False, suppression=False)
 
     epsilon: int | Fraction = parameter("rational", at_least(0), Fraction(1, 10))
     m: int | Fraction = parameter("rational", at_least(1), 2)
@@ -64,10 +65,6 @@ class EpsilonMAnonymity(Model):
         super().__post_init__()
         if self.relative:
             require(self.name, "epsilon", self.epsilon, self.epsilon <= 1, "0 <= epsilon <= 1, a share")
-
-    @property
-    def monotone(self) -> Monotone:
-        return Monotone(generalization=False, suppression=False)
 
     def validate(self, reference: Reference) -> list[str]:
         _numbers(self.name, reference)
