@@ -33,7 +33,7 @@ def shipped() -> set[str]:
     files |= {
         Path("qblock") / path.relative_to(ROOT) for name in ("sql", "migrations") for path in (ROOT / name).rglob("*")
     }
-    wanted = {".py", ".sql", ".typed", ".template", ".mako", ".jinja", ".html", ".css", ".js", ".json"}
+    wanted = {".py", ".sql", ".typed", ".template", ".mako", ".j2", ".toml", ".html", ".css", ".js", ".json"}
     return {file.as_posix() for file in files if file.suffix in wanted and "__pycache__" not in file.parts}
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
@@ -71,46 +72,6 @@ def source_of_files(path: str, directory: Path, types: Mapping[str, str]) -> lis
     return lines + [f"    {_key(name)}: {type_}" for name, type_ in types.items()]
 
 
-OPEN_LINES = (
-    f"# `{OPEN}` is yours to decide; no command reads this file before. Is it what nobody may learn about a",
-    "# person (sensitive), what others know of them (quasi_identifier, with a hierarchy), neither (insensitive), or",
-    "# who they are (identifying)? Remove the requirement of a column that is not sensitive.",
-)
-REGIMES = (
-    "# A table that changes is published in one of three ways (docs/steady-job.md):",
-    "# (a) readers keep no copy of an older version, and none is public: each version shows the table as it is.",
-    "#     Add:  versions: {joint: none}",
-    "# (b) readers may keep copies: who comes, leaves or changes is shown in batches, and waits until then, so that no",
-    "#     two versions tell together what neither tells alone. It needs `entity`, from the first version on.",
-    "# (c) one publication: a later run with changed data is refused. It needs nothing.",
-)
-RECODING = {
-    "once": (
-        "# Each part of the table has labels of its own, so that one small group does not coarsen all rows. Without",
-        "# this line every column has one level throughout (docs/recoding.md).",
-        "search: {recoding: multidimensional, choose_by: loss}",
-    ),
-    "steady": (
-        "# Each column has one level throughout. A recoding map shows more, in smaller groups, for which newcomers",
-        "# wait longer (docs/recoding.md), and is for the lifetime of a release, from its first version on:",
-        "# search: {recoding: multidimensional, choose_by: loss}",
-    ),
-}
-ONE_FORM = (
-    "# `labels: half_open` writes ranges of whole numbers as [15, 20), the form of other numbers, and not as 15-19.",
-)
-ELSEWHERE = (
-    "# Before a release say where its ledger is, and which folders of the cluster have private copies, which only the",
-    "# job may read, and published tables (docs/spark.md):",
-    '# private: {url: "sqlite:///qblock/ledger.sqlite", path: ...}',
-    "# publish: {..., path: ..., readers_checked: by operator}",
-)
-AS_WRITTEN = {
-    "steady": "# As it is written, this spec is (b). For (a) add that line; for (c) run `qblock release` once.",
-    "once": "# As it is written, this spec is (c). For (a) add that line; for (b) write `entity: COLUMN`.",
-}
-
-
 def render(
     source: Sequence[str],
     title: str,
@@ -120,40 +81,25 @@ def render(
     entity: Entity,
     left: Sequence[str] = (),
 ) -> str:
-    """The text of a first spec, with the reason of each role as a comment. source: its lines; title: of the table;
-    left: columns whose role is left open."""
-    lines = [
-        "# A first spec, proposed by `qblock init`: check every role, then try `qblock search release.yaml`.",
-        "version: 1",
-        f"release: {_flow(file_name(title))}",
-        *source,
-    ]
-    lines += _entity_lines(entity)
-    if left:
-        lines += OPEN_LINES
-    if any(of_ranges(p) and p.entry["hierarchy"].get("labels") for p in proposals):
-        lines += ONE_FORM
-    lines.append("attributes:")
-    lines += [_column_line(p, left) for p in proposals]
-    chosen = entity.chosen
-    regime = "once" if chosen is None else "steady"
-    k = k_of(rows if chosen is None else chosen.distinct)
-    lines += ["privacy:", f"  - k_anonymity: {{k: {k}}}"]
-    for p in proposals:
-        if p.role == "sensitive" and p.profile.distinct >= 2:
-            parameters = {"l": min(3, p.profile.distinct), "sensitive": p.name.replace("$", "$$")}
-            only = "  # if it is sensitive" if p.name in left else ""
-            lines.append(f"  - distinct_l_diversity: {_flow(parameters)}{only}")
-    lines += ["suppression_limit: 0", *RECODING[regime]]
-    publish: dict[str, Any] = {"schema": "published", "view": file_name(title)}
-    if ENGINES[engine].is_file:
-        # DuckDB calls a database as its file is called, and takes a schema of the same name for it.
-        publish = {"url": f"duckdb:///{file_name(title)}_published.duckdb", **publish}
-    if not ENGINES[engine].stores:
-        lines += ELSEWHERE
-    lines.append(f"publish: {_flow(publish)}")
-    lines += [*REGIMES, AS_WRITTEN[regime]]
-    return "\n".join(lines) + "\n"
+    """The text of a first spec (release.yaml.j2), with the reason of each role as a comment. source: its lines; title:
+    of the table; left: columns whose role is left open."""
+    folder = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(loader=folder, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    people = rows if entity.chosen is None else entity.chosen.distinct
+    return environment.get_template("release.yaml.j2").render(
+        OPEN=OPEN,
+        flow=_flow,
+        name=file_name(title),
+        source=list(source),
+        entity=_entity_lines(entity),
+        left=left,
+        half_open=any(of_ranges(p) and p.entry["hierarchy"].get("labels") for p in proposals),
+        columns=[_column_line(p, left) for p in proposals],
+        k=k_of(people),
+        sensitive=[p for p in proposals if p.role == "sensitive" and p.profile.distinct >= 2],
+        steady=entity.chosen is not None,
+        engine=ENGINES[engine],
+    )
 
 
 def _column_line(p: Proposal, left: Sequence[str]) -> str:
