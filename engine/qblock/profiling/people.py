@@ -12,24 +12,10 @@ import sqlalchemy as sa
 from qblock.errors import InputError, counted
 from qblock.profiling.columns import NOBODY, Proposal
 from qblock.profiling.profiles import Table
+from qblock.profiling.words import WORDS
 from qblock.spec.repeats import is_named_like_people, may_stand_for_people, repeats_people
 from qblock.warehouse.copied import no_column
 
-PEOPLE = re.compile(
-    r"(person|people|individual|patient|customer|client|user|member|subscriber|employee|worker|student|pupil|citizen"
-    r"|resident|inhabitant|tenant|subject|participant|respondent|applicant|insured|taxpayer|borrower|passenger|guest|donor"
-    r"|voter|beneficiary|ssn|mrn)s?"
-)
-"""Words for people that tables are about, and for what one of them alone has."""
-OTHERS = re.compile(
-    r"(visit|stay|order|payment|transaction|event|record|row|line|item|entry|log|encounter|admission|episode|invoice|claim"
-    r"|case|booking|trip|ride|session|purchase|sale|request|appointment|prescription|treatment|procedure|test|sample"
-    r"|message|loan|ticket|measurement|contract|policy|hospital|clinic|doctor|physician|provider|practitioner|nurse|staff"
-    r"|agent|branch|store|shop|product|article|department|ward|city|region|country|school|company|employer|household"
-    r"|family|device|card)s?"
-)
-"""Words for what people do or have several of, and for what several people share."""
-NUMBERS = re.compile(r"no|nr|num|number|nbr|code|key|ref")
 UNCLEAR, ONLY_VALUES, PLAIN, BY_WORD = range(4)
 """How much a name suggests people: it suggests something else; nothing, its values alone do; an identifier; people."""
 KINDS = ("integer", "text", "decimal")
@@ -142,7 +128,9 @@ def _likely(proposal: Proposal, rows: int) -> int | None:
     p, column = proposal.profile, proposal.profile.column
     role: Any = proposal.role
     words = _words(column.name)
-    like = is_named_like_people(column.name, column.type) or (_any(PEOPLE, words) and _any(NUMBERS, words))
+    like = is_named_like_people(column.name, column.type) or (
+        _any("people", words) and bool(words & set(WORDS["rows"]["numbers"]))
+    )
     if p.kind not in KINDS or not p.distinct or role == "sensitive":
         return None
     if not like and not may_stand_for_people(column.name, role, p.kind, column.type):
@@ -153,17 +141,19 @@ def _likely(proposal: Proposal, rows: int) -> int | None:
     unique = p.distinct == valued and (like or p.kind == "integer")
     if not repeated and not unique:
         return None
-    if _any(OTHERS, words):
+    if _any("others", words):
         return UNCLEAR
-    return BY_WORD if _any(PEOPLE, words) else PLAIN if like else ONLY_VALUES
+    return BY_WORD if _any("people", words) else PLAIN if like else ONLY_VALUES
 
 
-def _words(name: str) -> list[str]:
-    return re.split(r"[\W_\d]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+def _words(name: str) -> set[str]:
+    return set(re.split(r"[\W_\d]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()))
 
 
-def _any(of: re.Pattern[str], words: Sequence[str]) -> bool:
-    return any(of.fullmatch(word) for word in words)
+def _any(about: Literal["people", "others"], words: set[str]) -> bool:
+    """Whether a word is one about people, or about others, or its plural."""
+    known = set(WORDS["rows"][about])
+    return bool(known & (words | {word.removesuffix("s") for word in words}))
 
 
 def _counted(proposal: Proposal, rows: int, likely: int, table: Table) -> Candidate:

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
+WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 About = Literal["identifying", "code", "quasi", "weight"]
 NUMBERED = re.compile(
     r"_(person|patient(en)?|kunden?|client|customer|user|member|mitglied|employee|mitarbeiter|student|insured|resident"
@@ -59,20 +60,15 @@ def numbers_rows(name: str) -> bool:
 
 
 @cache
-def _words() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
-
-
-@cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    return {about: _pattern(listed) for about, listed in _words().items() if about != "private"}
+    return {about: _pattern(WORDS[about]) for about in get_args(About)}
 
 
 @cache
 def _topics() -> tuple[Topic, ...]:
     topics = [
         Topic(listed.get("says", key), listed.get("visible", False), _pattern(listed))
-        for key, listed in _words()["private"].items()
+        for key, listed in WORDS["private"].items()
     ]
     return tuple(sorted(topics, key=lambda topic: topic.visible))
 
@@ -90,8 +86,8 @@ def _pattern(listed: Mapping[str, Any]) -> re.Pattern[str]:
 class Code:
     """One kind of code.
 
-    says: what is said of a column of them; role: what it is proposed to be; pattern: of a whole text, in what regular
-    expressions of PostgreSQL and of RE2 have in common; countries: instead of a pattern, those of ISO 3166.
+    says: what is said of a column of them; role: what it is proposed to be; pattern: of a whole text; countries:
+    instead of a pattern, those of ISO 3166.
     """
 
     name: str
@@ -107,36 +103,7 @@ class Code:
         return value.regexp_match(sa.literal_column(f"'^({self.pattern})$'"))
 
 
-CODES = (
-    Code(
-        "ip",
-        "the values look like IP addresses, which lead to a person; never published",
-        "identifying",
-        # The second form needs all eight groups, or ::, as 12:30:45 is a time.
-        r"([0-9]{1,3}[.]){3}[0-9]{1,3}|([0-9A-Fa-f]{1,4}[:]){7}[0-9A-Fa-f]{1,4}|[0-9A-Fa-f:]*[:][:][0-9A-Fa-f:.]*",
-    ),
-    Code(
-        "iban",
-        "the values look like bank accounts (IBAN), which lead to a person; never published",
-        "identifying",
-        r"[A-Z]{2}[0-9]{2} ?([A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}",
-    ),
-    Code(
-        "icd_10",
-        "the values look like diagnoses (ICD-10): is it what nobody may learn about a person?",
-        "sensitive",
-        # B000123 is the number of somebody.
-        r"[A-Z][0-9][0-9AB]([.][0-9A-Z]{1,4}|[0-9A-Z]{0,2})[-*+!]?",
-    ),
-    Code(
-        "loinc",
-        "the values look like laboratory tests (LOINC): is it what nobody may learn about a person?",
-        "sensitive",
-        r"[0-9]{3,5}-[0-9]",
-    ),
-    Code("country", "others may know it; country codes (ISO 3166)", "quasi_identifier", countries=True),
-)
-"""Patterns have no quotes, backslashes or parameters (a colon before a letter), so that they are sent as they are."""
+CODES = tuple(Code(name, **declared) for name, declared in WORDS["codes"].items())
 
 
 @cache
