@@ -4,7 +4,8 @@ A label stands for a set of leaves. One of the hierarchy is divided into its chi
 into smaller groups until each stands alone. A level that divides a label into itself is no step.
 
 Neighbours of an ordered hierarchy are told by the cuts around them, not by the first and the last of them, which may be
-the values of single people. A cut is where a label of the hierarchy ends, or between values a round one (rounding.py).
+the values of single people. A cut is where a label of the hierarchy ends, or a round one between values
+(hierarchy/cuts.py).
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from qblock.frequency.coding import Coding, packed
 from qblock.hierarchy import TOP
 from qblock.lattice import Node
 from qblock.source.columns import Scan, check_covered
+from qblock.source.levels import require_columns
 from qblock.source.open import SourceTable, Values, beside
 from qblock.source.recoded import Recoding
 from qblock.spec import GuardTable, Requirement
@@ -76,25 +77,18 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
     session = source.session
     table = TableName.parse(prior.table)
     columns = session.columns(table)
-    for name in (prior.column, *(column for column, _ in prior.where)):
-        if name not in columns:
-            raise InputError(
-                f"{source.spec.at_requirement(requirement)}: the prior's table {table} has no column {name!r}; "
-                f"its columns are {', '.join(columns)}"
-            )
+    place = source.spec.at_requirement(requirement)
+    require_columns(f"{place}: the prior's table {table}", columns, [prior.column, *(name for name, _ in prior.where)])
     relation = session.relation(table)
     value = session.comparable(relation.c[prior.column], columns[prior.column])
     conditions = []
     for name, wanted in prior.where:
-        of = columns[name]
-        if wanted is not None and not fits(wanted, of):
+        if wanted is not None and not fits(wanted, columns[name]):
             raise InputError(
-                f"{source.spec.at_requirement(requirement)}: {quoted(wanted)} is not a value of column {name} of the "
-                f"prior's table {table}, whose type is {of.type}; correct it"
+                f"{place}: {quoted(wanted)} is not a value of column {name} of the prior's table {table}, whose type "
+                f"is {columns[name].type}; correct it"
             )
-        compared = session.comparable(relation.c[name], of)
-        same = compared.is_(None) if wanted is None else compared == session.convert(sa.literal(wanted), of)
-        conditions.append(same)
+        conditions.append(_equals(session, session.comparable(relation.c[name], columns[name]), wanted, columns[name]))
     grouped = sa.select(value.label("value"), sa.func.count().label("n")).where(*conditions).group_by(value).subquery()
     dimension, reference = values.dimension, values.reference
     counts = np.zeros(dimension.leaves, dtype=np.int64)
@@ -117,6 +111,10 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
             if code is not None:
                 counts[code] += n
     return tuple(Fraction(n) for n in counts.tolist())
+
+
+def _equals(session: Session, value: Expression, wanted: str | None, column: Column) -> sa.ColumnElement[bool]:
+    return value.is_(None) if wanted is None else value == session.convert(sa.literal(wanted), column)
 
 
 def _as_own(session: Session, relation: sa.FromClause, theirs: Column, own: Column) -> Expression:
@@ -166,12 +164,7 @@ class GuardSets:
         session, spec = self._source.session, self._source.spec
         assert spec.entity is not None
         columns = session.columns(self._table)
-        for name in guards.columns:
-            if name not in columns:
-                raise InputError(
-                    f"{self._place}: the table of predicates {self._table} has no column {name!r}; "
-                    f"its columns are {', '.join(columns)}"
-                )
+        require_columns(f"{self._place}: the table of predicates {self._table}", columns, guards.columns)
         relation = session.relation(self._table)
         scanned = {
             "e": _as_own(session, relation, columns[guards.entity], self._source.columns[spec.entity]),
@@ -258,11 +251,8 @@ class Population:
         session, spec = source.session, source.spec
         table = TableName.parse(table_name)
         columns = session.columns(table)
-        missing = [name for name in spec.quasi_identifiers if name not in columns]
-        if missing:
-            raise InputError(
-                f"{place}: the population {table} has no column {missing[0]!r}; it needs every quasi-identifier"
-            )
+        names = spec.quasi_identifiers
+        require_columns(f"{place}: the population {table}", columns, names, "it needs every quasi-identifier")
         relation = session.relation(table)
         coded = {
             name: (_as_own(session, relation, columns[name], source.columns[name]), dimension)
@@ -395,12 +385,8 @@ class KnownPopulation:
         else:
             self._table = TableName.parse(prior)
             columns = list(source.session.columns(self._table))
-        lacking = [name for name in source.quasi_identifiers if name not in columns]
-        if lacking:
-            raise InputError(
-                f"--prior {prior}: it has no column {lacking[0]!r}; it needs every quasi-identifier, and the sensitive "
-                f"attribute; its columns are {', '.join(columns)}"
-            )
+        hint = f"it needs every quasi-identifier, and the sensitive attribute; its columns are {', '.join(columns)}"
+        require_columns(f"--prior {prior}: it", columns, source.quasi_identifiers, hint)
         self._columns = columns
         if not any(name in columns for name in source.sensitives):
             raise InputError(

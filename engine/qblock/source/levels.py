@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
@@ -140,15 +140,17 @@ def reader_of(
     return Reader("dates" if dates else "numbers", kind, weeks, own, joined)
 
 
+def require_columns(what: str, columns: Collection[str], names: Iterable[str], hint: str = "") -> None:
+    """Raise InputError for a column that is missing in a table beside the source. hint: what to say beside that."""
+    for name in names:
+        if name not in columns:
+            raise InputError(f"{what} has no column {name!r}; {hint or 'its columns are ' + ', '.join(columns)}")
+
+
 def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable) -> Hierarchy:
     table = TableName.parse(source.table)
     columns = session.columns(table)
-    missing = [level for level in source.levels if level not in columns]
-    if missing:
-        raise InputError(
-            f"{spec.at('attributes', name)}: the dimension table {table} has no column {missing[0]!r}; "
-            f"its columns are {', '.join(columns)}"
-        )
+    require_columns(f"{spec.at('attributes', name)}: the dimension table {table}", columns, source.levels)
     relation = session.relation(table)
     texts = [session.text_of(relation.c[level], columns[level].kind).label(level) for level in source.levels]
     table_of_texts = session.fetch(sa.select(*texts).distinct())
