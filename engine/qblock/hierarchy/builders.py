@@ -238,25 +238,7 @@ def cuts(
     bounds, and the last one has its end: 95-100, [95, 100]. A value outside the bounds gets no leaf, so that it counts
     as not covered. Raises InputError for a column of another kind, UnfitValuesError for what is no number, or no date.
     """
-    if grid.of_dates:
-        if kind not in MOMENTS:
-            raise InputError(
-                f"cuts of {attribute}: the column is of type {kind}, and the cuts are dates; write numbers"
-            )
-        leaves = _sorted(attribute, values, kind)
-        starts, days = _days("cuts", attribute, leaves)
-        counts = np.array([day.toordinal() for day in days], dtype=np.int64)[starts.of_leaf]
-        per = 1
-    else:
-        if kind not in NUMBERS:
-            what = "not a number; use a CSV file, or suppress"
-            if kind in MOMENTS and kind != "text":
-                what = "and the cuts are numbers; write dates"
-            raise InputError(f"cuts of {attribute}: the column is of type {kind}, {what}")
-        numbers = _numbers(attribute, values, kind)
-        leaves, per = numbers.leaves, math.lcm(numbers.per, grid.per)
-        most = sum(abs(Fraction(grid.place(point))) for point in (grid.start, grid.low, grid.high)) + grid.min_width
-        counts = numbers.scaled(per, int(most * per))
+    leaves, counts, per = _places_on(grid, attribute, values, kind)
     start, low, high = (int(grid.place(point) * per) for point in (grid.start, grid.low, grid.high))
     inside = np.flatnonzero((counts >= low) & (counts <= high))
     leaves, counts = leaves.take(places(inside)), counts[inside]
@@ -277,6 +259,27 @@ def cuts(
         levels.append(levels[-1].below(Labels(texts(shown), index)))
         names.append(f"{attribute}_{decimal_text(Fraction(width))}")
     return with_top(attribute, names, levels)
+
+
+def _places_on(grid: Grid, attribute: str, values: Iterable[str], kind: Kind) -> tuple[Texts, NDArray[Any], int]:
+    """The distinct values, ascending, the place of each on a grid, and how many of its units make up 1."""
+    if grid.of_dates:
+        if kind not in MOMENTS:
+            raise InputError(
+                f"cuts of {attribute}: the column is of type {kind}, and the cuts are dates; write numbers"
+            )
+        leaves = _sorted(attribute, values, kind)
+        starts, days = _days("cuts", attribute, leaves)
+        return leaves, np.array([day.toordinal() for day in days], dtype=np.int64)[starts.of_leaf], 1
+    if kind not in NUMBERS:
+        what = "not a number; use a CSV file, or suppress"
+        if kind in MOMENTS and kind != "text":
+            what = "and the cuts are numbers; write dates"
+        raise InputError(f"cuts of {attribute}: the column is of type {kind}, {what}")
+    numbers = _numbers(attribute, values, kind)
+    per = math.lcm(numbers.per, grid.per)
+    most = sum(abs(Fraction(grid.place(point))) for point in (grid.start, grid.low, grid.high)) + grid.min_width
+    return numbers.leaves, numbers.scaled(per, int(most * per)), per
 
 
 def check_units(units: tuple[str, ...]) -> None:
