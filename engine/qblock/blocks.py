@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -158,6 +159,22 @@ class Blocks:
     def merged(self, index: Ints) -> Blocks:
         """The union of blocks: index[b] is the number (0..) of the block that block b becomes part of."""
         return Blocks.from_pairs(np.asarray(index, np.int64)[self.owner], self.value, self.count)
+
+
+def number_keys(keys: Ints) -> tuple[Ints, Ints]:
+    """Number the distinct ones of keys int64[R, Q], all at least 0, in ascending order.
+
+    Returns int64[R], the number of each key, and int64[B], the first row that has each number.
+    """
+    sizes = [int(column.max(initial=0)) + 1 for column in keys.T]
+    if math.prod(sizes) < 2**62:
+        single = np.zeros(len(keys), dtype=np.int64)
+        for column, size in zip(keys.T, sizes, strict=True):
+            single = single * size + column
+        _, first, numbers = np.unique(single, return_index=True, return_inverse=True)
+    else:
+        _, first, numbers = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return numbers.reshape(-1).astype(np.int64), first
 
 
 def _runs(start: Ints, index: Ints) -> tuple[Ints, Ints]:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from integration.hostile import NAMES, few, tables
 from integration.sources import Rows, counted, from_file, keys_of, opened, quoted, sensitive, suppressed
 
+from qblock.blocks import number_keys
 from qblock.errors import QblockError
-from qblock.frequency import FrequencySets, number
+from qblock.frequency import FrequencySets
 from qblock.search.task import Task
 
 pytestmark = pytest.mark.either_engine
@@ -182,7 +183,7 @@ def test_a_coarser_node_reads_no_more_than_the_smallest_hub(warehouse, tmp_path:
 
 def test_keys_beyond_what_one_integer_holds_are_told_apart() -> None:
     keys = np.array([[1, 0, 0, 0, 5], [0, 0, 0, 0, 5], [1, 0, 0, 0, 5], [0, 0, 0, 1, 2]])
-    for leaves in ([2**3] * 5, [2**16] * 5):  # 2**15 keys, and 2**80, where the first column would leave 64 bits
-        numbers, distinct = number(keys, leaves)
+    for unit in (1, 2**31):  # 24 keys, and nearly 2**96, where the first column would leave 64 bits
+        numbers, first = number_keys(keys * unit)
         assert numbers.tolist() == [2, 0, 2, 1]
-        assert distinct.tolist() == [[0, 0, 0, 0, 5], [0, 0, 0, 1, 2], [1, 0, 0, 0, 5]]
+        assert first.tolist() == [1, 3, 0]

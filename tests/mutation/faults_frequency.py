@@ -145,9 +145,9 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "blocks: one number for several",
-        "frequency/coding.py",
-        "    if np.prod([float(n) for n in leaves]) < 2**62:",
-        "    if np.prod([float(n) for n in leaves]) < 2**100:",
+        "blocks.py",
+        "    if math.prod(sizes) < 2**62:",
+        "    if math.prod(sizes) < 2**100:",
         tests=(f"{SETS}::test_keys_beyond_what_one_integer_holds_are_told_apart",),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qblock.frequency.coding import number, positions
+from qblock.frequency.coding import positions
 from qblock.frequency.sets import FrequencySets, Sizes, Small
 
-__all__ = ["FrequencySets", "Sizes", "Small", "number", "positions"]
+__all__ = ["FrequencySets", "Sizes", "Small", "positions"]

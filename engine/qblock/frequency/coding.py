@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import sqlalchemy as sa
 
-from qblock.blocks import Ints
+from qblock.blocks import Ints, number_keys
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.core import BITS, PathPart
 from qblock.lattice import Node
@@ -285,22 +285,10 @@ def _ascending(words: Sequence[Ints]) -> bool:
     return bool((words[0][1:] >= words[0][:-1]).all())
 
 
-def number(keys: Ints, leaves: Sequence[int]) -> tuple[Ints, Ints]:
-    """Number distinct keys int64[R, Q] in ascending order: (int64[R] the numbers, int64[B, Q] the distinct keys)."""
-    if np.prod([float(n) for n in leaves]) < 2**62:
-        single = np.zeros(len(keys), dtype=np.int64)
-        for i, n in enumerate(leaves):
-            single = single * n + keys[:, i]
-        _, first, index = np.unique(single, return_index=True, return_inverse=True)
-    else:
-        _, first, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return index.reshape(-1).astype(np.int64), keys[first]
-
-
-def positions(keys: Ints, among: Ints, leaves: Sequence[int]) -> Ints:
+def positions(keys: Ints, among: Ints) -> Ints:
     """int64[R]: where each of keys int64[R, Q] is in among int64[B, Q], which are distinct and have all of them."""
-    numbers, distinct = number(np.concatenate((among, keys)), leaves)
-    place = np.zeros(len(distinct), dtype=np.int64)
+    numbers, first = number_keys(np.concatenate((among, keys)))
+    place = np.zeros(len(first), dtype=np.int64)
     place[numbers[: len(among)]] = np.arange(len(among), dtype=np.int64)
     positions_of_keys: Ints = place[numbers[len(among) :]]
     return positions_of_keys

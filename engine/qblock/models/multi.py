@@ -6,13 +6,12 @@ the base model must hold in every part. Only models that are themselves diversit
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from qblock.blocks import Blocks, Ints, Mask, Reference
+from qblock.blocks import Blocks, Ints, Mask, Reference, number_keys
 from qblock.errors import ParameterError
 from qblock.models import REGISTRY, DeltaLDiversity
 from qblock.models.base import Model, Monotone, Tightest, Value
@@ -60,22 +59,9 @@ def split(block: Ints, values: Ints, count: Ints) -> list[tuple[Blocks, Ints]]:
     """
     result = []
     for i in range(values.shape[1]):
-        part, first = _numbered(np.column_stack([block, np.delete(values, i, axis=1)]))
+        part, first = number_keys(np.column_stack([block, np.delete(values, i, axis=1)]))
         result.append((Blocks.from_pairs(part, values[:, i], count), block[first]))
     return result
-
-
-def _numbered(keys: Ints) -> tuple[Ints, Ints]:
-    """The number of each key [R] among the distinct ones, in ascending order, and a row of each of them."""
-    sizes = [int(column.max(initial=0)) + 1 for column in keys.T]
-    if math.prod(sizes) < 2**62:
-        single = np.zeros(len(keys), dtype=np.int64)
-        for column, size in zip(keys.T, sizes, strict=True):
-            single = single * size + column
-        _, first, part = np.unique(single, return_index=True, return_inverse=True)
-    else:
-        _, first, part = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return part.reshape(-1).astype(np.int64), first
 
 
 def passes(attributes: Sequence[Attribute], blocks: int) -> Mask:

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from qblock.bayes import Believed, Change, Disclosed, Joint, Thresholds, believed
-from qblock.blocks import Reference
+from qblock.blocks import Reference, number_keys
 from qblock.errors import InputError, ParameterError, choices, quoted
-from qblock.frequency import number
 from qblock.lattice import Node
 from qblock.search.assessment import number_json
 from qblock.search.task import Task
@@ -149,16 +148,15 @@ def _beliefs_about(
     name = list(source.sensitives)[sensitive]
     mine = of_source(source, sensitive)
     theirs = population.combinations(name).placed(source, node, adversary.prior)
+    keys = np.concatenate([mine.keys, theirs.keys])
+    leaves, first = number_keys(keys)
     # One more than there are: the leaf of values that are only `*`.
-    leaves, distinct = number(
-        np.concatenate([mine.keys, theirs.keys]), [len(hierarchy.leaves) + 1 for hierarchy in source.hierarchies]
-    )
     codes = [
         np.append(hierarchy.codes[level], hierarchy.codes[level][0])
         for hierarchy, level in zip(source.hierarchies, node, strict=True)
     ]
-    shown = np.stack([code[column] for code, column in zip(codes, distinct.T, strict=True)], axis=1).astype(np.int64)
-    blocks, _ = number(shown, [len(hierarchy.leaves) for hierarchy in source.hierarchies])
+    shown = np.stack([code[column] for code, column in zip(codes, keys[first].T, strict=True)], axis=1).astype(np.int64)
+    blocks, _ = number_keys(shown)
     rows = len(mine.keys)
     domain = (*source.sensitives[name].reference.domain, *theirs.beyond)
     beliefs = believed(

@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from qblock.blocks import Blocks, Containing, Floats, Ints, Reference
+from qblock.blocks import Blocks, Containing, Floats, Ints, Reference, number_keys
 from qblock.errors import InputError
-from qblock.frequency import FrequencySets, Sizes, number, positions
+from qblock.frequency import FrequencySets, Sizes, positions
 from qblock.frequency.sets import ALL, SAMPLED, Portion
 from qblock.lattice import Lattice, Node
 from qblock.models import KAnonymity, Model
@@ -373,7 +373,7 @@ class Task:
         indexes = [self._index[name] for name in requirement.sensitive]
         keys, values, rows = self.source.frequency_sets.joint(node, indexes, portion=portion)
         assert plain.keys is not None
-        block = positions(keys, plain.keys, [d.leaves for d in self.source.dimensions])
+        block = positions(keys, plain.keys)
         return tuple(
             Part(model, blocks, reference, owner)
             for (model, reference), (blocks, owner) in zip(bound, split(block, values, rows), strict=True)
@@ -417,15 +417,14 @@ class Task:
         for steps in above.nodes():
             coarser = tuple(map(sum, zip(node, steps, strict=True)))
             if coarser != node:
-                leaves = [d.leaves for d in self.source.dimensions]
                 keys = self.generalize(blocks.keys, coarser)
                 if sets.entities:
                     # They are not additive: a union of blocks must be recounted.
                     union = sets.blocks(coarser, [self._index[sensitive]])[0]
                     assert union.keys is not None
-                    index = positions(keys, union.keys, leaves)
+                    index = positions(keys, union.keys)
                 else:
-                    index, _ = number(keys, leaves)
+                    index, _ = number_keys(keys)
                     union = blocks.merged(index)
                 result.append(Containing(union, index))
         return tuple(result)

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from qblock import comparison
-from qblock.blocks import Blocks, Guards, Ints, Reference
+from qblock.blocks import Blocks, Guards, Ints, Reference, number_keys
 from qblock.comparison import Matcher
 from qblock.errors import InputError, counted, quoted
 from qblock.files import read_input
-from qblock.frequency import FrequencySets, number, positions
+from qblock.frequency import FrequencySets, positions
 from qblock.frequency.coding import Coding, packed
 from qblock.hierarchy import TOP
 from qblock.lattice import Node
@@ -134,7 +134,6 @@ class GuardSets:
     ) -> None:
         self._source, self._place, self._prefix = source, place, prefix
         self._table = TableName.parse(guards.table)
-        self._leaves = [d.leaves for d in source.dimensions]
         scan = self._scan(self._people(guards, values))
         texts = source.session.fetch(sa.select(scan.c.members).distinct())["members"].to_pylist()
         self.sets = tuple(sorted({_codes(text) for text in texts}))
@@ -152,7 +151,7 @@ class GuardSets:
         theirs = self.frequency_sets.blocks(node, (0,))[0]
         assert blocks.keys is not None
         assert theirs.keys is not None
-        place = positions(theirs.keys, blocks.keys, self._leaves)
+        place = positions(theirs.keys, blocks.keys)
         theirs = theirs.select(np.argsort(place))
         sizes = np.zeros(len(blocks), dtype=np.int64)
         sizes[np.sort(place)] = theirs.support
@@ -267,7 +266,6 @@ class Population:
         except InputError as error:
             said = (f"{place}: in the population {table}: {line}" for line in error.args)
             raise InputError(*said) from None
-        self._leaves = [d.leaves for d in source.dimensions]
         sets = FrequencySets(session, base, coding, rows, name=f"{prefix}_set")
         self.frequency_sets = beside(source, sets, f"{prefix}_set")
         bottom = self.frequency_sets.lattice.bottom
@@ -284,7 +282,7 @@ class Population:
         theirs = self.frequency_sets.blocks(node, ())[0]
         assert blocks.keys is not None
         assert theirs.keys is not None
-        numbers, _ = number(np.concatenate([blocks.keys, theirs.keys]), self._leaves)
+        numbers, _ = number_keys(np.concatenate([blocks.keys, theirs.keys]))
         rows = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
         rows[numbers[len(blocks) :]] = theirs.rows
         alone = ~np.isin(numbers[len(blocks) :], numbers[: len(blocks)])
