@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from qblock.blocks import Floats, Ints, Mask
+from qblock.blocks import Floats, Ints
 from qblock.hierarchy import Hierarchy
 from qblock.metrics import formulas
 from qblock.metrics.formulas import Query
@@ -132,24 +132,14 @@ def _query_error(boxes: Boxes) -> float:
     _, first, pair = np.unique(numbers, return_index=True, return_inverse=True)
     rows = np.bincount(pair.reshape(-1), weights=given.count[shown], minlength=len(first)).astype(np.float64)
     box, of = given.box[shown][first], given.value[shown][first]
-    errors = []
-    for query in boxes.queries:
-        true, estimate = given.count.astype(np.float64), rows.copy()
-        for attribute, wanted in enumerate(query.leaves):
-            if wanted is None:
-                continue
-            inside: Mask = np.zeros(len(boxes.hierarchies[attribute].leaves), dtype=bool)
-            inside[list(wanted)] = True
-            true *= inside[given.codes[:, attribute]]
-            share = np.array([inside[leaves].mean() for leaves in given.sets[attribute]])
-            estimate *= share[given.label[box, attribute]]
-        if query.values is not None:
-            true *= np.isin(given.value, query.values)
-            estimate *= np.isin(of, query.values)
-        answer = float(true.sum())
-        away, base = abs(float(estimate.sum()) - answer), max(answer, least)
-        errors.append(away / base if base else (0.0 if not away else math.inf))
-    return formulas.mean(np.array(errors))
+
+    def share(attribute: int, inside: Floats) -> Floats:
+        shares = np.array([inside[leaves].mean() for leaves in given.sets[attribute]])
+        of_pairs: Floats = shares[given.label[box, attribute]]
+        return of_pairs
+
+    leaves = given.codes, given.value, given.count
+    return formulas.mean(formulas.errors_of(boxes.queries, boxes.hierarchies, leaves, (rows, of), share, least))
 
 
 MEASURED: dict[str, Callable[[Boxes], float]] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -273,18 +273,42 @@ def query_errors(
     _, first, pair = np.unique(numbers, return_index=True, return_inverse=True)
     pair_rows: Floats = np.bincount(pair, weights=count[published], minlength=len(first)).astype(np.float64)
     pair_labels, pair_value = labels[published][first], value[published][first]
+
+    def share(attribute: int, inside: Floats) -> Floats:
+        hierarchy, level = hierarchies[attribute], levels[attribute]
+        wanted = np.bincount(hierarchy.codes[level], weights=inside, minlength=len(inside))
+        shares: Floats = (wanted / hierarchy.leaves_under(level))[pair_labels[:, attribute]]
+        return shares
+
+    return errors_of(queries, hierarchies, (leaf_codes, value, count), (pair_rows, pair_value), share, least)
+
+
+def errors_of(
+    queries: Sequence[Query],
+    hierarchies: Sequence[Hierarchy],
+    leaves: tuple[Ints, Ints, Ints],
+    pairs: tuple[Floats, Ints],
+    share: Callable[[int, Floats], Floats],
+    least: float,
+) -> Floats:
+    """float64[queries]: |estimate - true| / max(true, least).
+
+    Args:
+        leaves: codes int64[L, Q], value and count int64[L] of the leaf frequency set of the whole source.
+        pairs: rows and value of each pair of a published block and a value.
+        share: of each pair, how much of its label of an attribute are leaves that are asked for (float64[leaves]: 1).
+        least: below it, errors are not relative to the truth any more.
+    """
+    (codes, value, count), (rows, pair_value) = leaves, pairs
     errors = np.zeros(len(queries))
     for number, query in enumerate(queries):
-        true, estimate = count.astype(np.float64), pair_rows.copy()
+        true, estimate = count.astype(np.float64), rows.copy()
         for attribute, wanted in enumerate(query.leaves):
-            if wanted is None:
-                continue
-            hierarchy, level = hierarchies[attribute], levels[attribute]
-            inside = np.zeros(hierarchy.codes.shape[1])
-            inside[list(wanted)] = 1
-            true *= inside[leaf_codes[:, attribute]]
-            share = np.bincount(hierarchy.codes[level], weights=inside, minlength=len(inside))
-            estimate *= (share / hierarchy.leaves_under(level))[pair_labels[:, attribute]]
+            if wanted is not None:
+                inside = np.zeros(hierarchies[attribute].codes.shape[1])
+                inside[list(wanted)] = 1
+                true *= inside[codes[:, attribute]]
+                estimate *= share(attribute, inside)
         if query.values is not None:
             true *= np.isin(value, query.values)
             estimate *= np.isin(pair_value, query.values)
