@@ -1,4 +1,4 @@
-"""epsilon-privacy against realistic adversaries: the priors, the model, and the least block that it can accept."""
+"""epsilon-privacy against realistic adversaries: the model, what priors weigh, and the least block that can pass."""
 
 from __future__ import annotations
 
@@ -32,191 +32,11 @@ from qblock.models.ratios import NEAR, double
 FAR = Fraction(10**100)
 """Products of a few doubles up to here, and of their inverses, are doubles too."""
 TRIES = 1 << 16
-"""Caps that are computed at most."""
+"""Caps that `least_size` computes at most."""
 
 Masses = tuple[Fraction | None, Sequence[Fraction]]
 """A stubbornness (None for infinite) and the prior mass of every single value."""
 Predicates = str | tuple[tuple[str | None, ...], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One stubbornness (None for infinite) with the prior mass of each predicate: sigma(phi), or its share.
-
-    weights and remaining: the masses, and what the prior leaves for everything else, as doubles; kind: the first
-    predicate with the same mass; plain: whether doubles hold all of them and their products.
-    """
-
-    sigma: Fraction | None
-    masses: tuple[Fraction, ...]
-    weights: Floats
-    remaining: Floats
-    kind: Ints
-    plain: bool = True
-
-    @classmethod
-    def of(cls, sigma: Fraction | None, masses: tuple[Fraction, ...]) -> Side:
-        remaining = [(1 if sigma is None else sigma) - mass for mass in masses]
-        first = {mass: i for i, mass in reversed(list(enumerate(masses)))}
-        kind = np.array([first[mass] for mass in masses], dtype=np.int64)
-        plain = all(mass == 0 or 1 / FAR < mass < FAR for mass in (*first, *set(remaining), sigma or 1))
-        weights, rest = (np.array([double(mass) for mass in of], dtype=np.float64) for of in (masses, remaining))
-        return cls(sigma, masses, weights, rest, kind, plain)
-
-    def exact(self, predicate: int, x: int, n: int, known: int) -> Fraction | float:
-        if self.sigma is None:
-            return adversaries.smallest_epsilon_infinite(x, n, known, self.masses[predicate])
-        return adversaries.smallest_epsilon(x, n, known, self.masses[predicate], self.sigma)
-
-    def epsilon(self, predicate: Ints, x: Ints, n: Ints, known: int) -> Floats:
-        """adversary.smallest_epsilon (or its infinite form) as doubles, over arrays; for n > known."""
-        if not self.plain:
-            return self._one_by_one(predicate, x, n, known)
-        known = min(known, int(n.max(initial=0)))  # nobody is left in any block either way
-        left, mass, rest = n - known, self.weights[predicate], self.remaining[predicate]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if self.sigma is None:
-                first, second = x / (left * mass), rest * left / (left - x)
-                certain = rest == 0
-                never = (mass == 0) | (left <= x)
-            else:
-                total = (n - 1) + float(self.sigma)
-                first, second = x * total / (left * ((x - 1) + mass)), left * ((n - x) + rest) / (total * (left - x))
-                certain = (rest == 0) & (x == n)
-                never = ((x == 1) & (mass == 0)) | (left <= x)
-        result = np.maximum(1.0, np.maximum(first, second))
-        result = np.where(never, math.inf, result)
-        result = np.where(certain, 1.0 if known == 0 else math.inf, result)
-        return np.asarray(np.where(x == 0, 1.0, result), dtype=np.float64)
-
-    def _one_by_one(self, predicate: Ints, x: Ints, n: Ints, known: int) -> Floats:
-        """adversary.smallest_epsilon of each distinct case, exactly in integers."""
-        cases, place = np.unique(np.stack([self.kind[predicate], x, n], axis=1), axis=0, return_inverse=True)
-        epsilons = [self.exact(kind, count, size, known) if count else 1 for kind, count, size in cases.tolist()]
-        values = [value if isinstance(value, float) else double(value) for value in epsilons]
-        return np.array(values, dtype=np.float64)[place.reshape(-1)]
-
-
-@dataclass(frozen=True, eq=False)
-class Sided:
-    """A layer of predicates with the priors to be tried on it; required: bool[V], absence of the value is fatal."""
-
-    layer: Layer
-    sides: tuple[Side, ...]
-    required: Ints
-
-    def pairs(self, part: Blocks) -> tuple[Blocks, Ints]:
-        """The blocks counted by predicate, and x = n(q, phi) of each pair."""
-        pairs = part if self.layer.single else grouped(part, self.layer.group)
-        return pairs, part.total[pairs.owner] - pairs.count if self.layer.complement else pairs.count
-
-    def broken(self, part: Blocks, known: int) -> Mask:
-        """bool[B]: blocks where everybody satisfies the complement of an absent value, which is not certain before."""
-        if not self.layer.complement:
-            return np.zeros(len(part), dtype=bool)
-        return np.asarray(part.sum(self.required[part.value]) < self.required.sum(), dtype=bool)
-
-
-@dataclass(frozen=True, eq=False)
-class Guarded:
-    """Predicates that count only in the blocks where somebody guards them; they may overlap.
-
-    start: int64[F+1], member: int64[]: the values of predicate i are member[start[i]:start[i+1]]; values: V. Which of
-    them count in a block is in Blocks.guards.
-    """
-
-    start: Ints
-    member: Ints
-    values: int
-    sides: tuple[Side, ...]
-
-    @classmethod
-    def of(cls, predicates: Sequence[Sequence[int]], values: int, sides: tuple[Side, ...]) -> Guarded:
-        start = np.cumsum([0, *(len(members) for members in predicates)]).astype(np.int64)
-        return cls(start, np.array([v for members in predicates for v in members], np.int64), values, sides)
-
-    def pairs(self, part: Blocks) -> tuple[Blocks, Ints]:
-        """The guarded predicates of each block, with x = n(q, phi); a block without any has predicate 0 with x = 0."""
-        assert part.guards is not None
-        guards, lacking = part.guards, np.diff(part.guards.start) == 0
-        start = guards.start + np.concatenate(([0], np.cumsum(lacking)))
-        predicate = np.insert(guards.predicate, guards.start[:-1][lacking], 0)
-        owner = np.repeat(np.arange(len(part), dtype=np.int64), np.diff(start))
-        sizes = np.diff(self.start)[predicate]
-        first = np.concatenate(([0], np.cumsum(sizes)))
-        within = np.arange(first[-1]) - np.repeat(first[:-1], sizes)
-        member = self.member[np.repeat(self.start[predicate], sizes) + within]
-        wanted = np.repeat(owner, sizes) * self.values + member
-        there = part.owner * self.values + part.value  # ascending, since pairs are sorted by block and value
-        place = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
-        count = np.where(there[place] == wanted, part.count[place], 0)
-        x = np.add.reduceat(count, first[:-1]) if len(predicate) else count
-        x[lacking[owner]] = 0
-        pairs = replace(part, start=start.astype(np.int64), value=predicate, count=x, guards=None, containing=())
-        return pairs, x
-
-    def broken(self, part: Blocks, known: int) -> Mask:
-        return np.zeros(len(part), dtype=bool)
-
-
-def least_size(epsilon: Fraction, known: int, sides: Sequence[Masses], rows: int) -> int:
-    """A lower bound of n(q) for blocks where the predicates of all single values hold; at most about rows + 1.
-
-    With Nb = n - b and k = epsilon Nb/(n + sigma - 1), the two conditions on x = n(q,s) >= 1 (EP, exact form) are
-    x (1-k) <= k (sigma(s)-1), which for x >= 1 asks for k max(1, sigma(s)) >= 1: the closed form `_start`; and
-    x (epsilon (n+sigma-1) - Nb) <= Nb (epsilon (n+sigma-1) - (n+sigma-sigma(s))). With infinite stubbornness they are
-    x <= epsilon p Nb and x <= Nb (1 - (1-p)/epsilon). At a given n, both are caps on x for each value by itself, and
-    the counts of a block add up to n: sizes at which the caps add up to less are impossible. They are tried upwards
-    from the closed form, a limited number of them; stopping early leaves a bound that is only less tight.
-    """
-    for sigma, masses in sides:
-        if known == 0 and max(masses) == (1 if sigma is None else sigma):
-            return 1  # a value that is certain before the table is published may fill a block of one row
-    start = max([known + 1, *(_start(epsilon, known, sigma, masses, rows) for sigma, masses in sides)])
-    kinds = Counter(zip(*(masses for _, masses in sides), strict=True))
-    caps = [
-        (copies, [_cap(epsilon, known, sigma, mass) for (sigma, _), mass in zip(sides, kind, strict=True)])
-        for kind, copies in kinds.items()
-    ]
-    for n in range(start, min(rows, start + TRIES // (len(kinds) * len(sides))) + 1):
-        if sum(copies * max(0, min(cap(n) for cap in of)) for copies, of in caps) >= n:
-            return n
-        start = n + 1
-    return min(start, rows + 1)
-
-
-def _start(epsilon: Fraction, known: int, sigma: Fraction | None, masses: Sequence[Fraction], rows: int) -> int:
-    if sigma is None:
-        return 1
-    top = max(Fraction(1), *masses)
-    lacking, gain = sigma - 1 + epsilon * known * top, epsilon * top - 1
-    if gain == 0:
-        return 1 if lacking == 0 else rows + 1
-    return math.ceil(lacking / gain)
-
-
-def _cap(epsilon: Fraction, known: int, sigma: Fraction | None, mass: Fraction) -> Callable[[int], int]:
-    """The most rows of a value in a block of n. In integers: doubles lose (epsilon - 1) n where epsilon is near 1."""
-    p, q = epsilon.as_integer_ratio()
-    unit = math.lcm(mass.denominator, 1 if sigma is None else sigma.denominator)
-    m, s = int(mass * unit), int((sigma or 0) * unit)
-
-    def infinite(n: int) -> int:
-        left = n - known
-        second = left * (p * unit - q * (unit - m)) // (p * unit)
-        return min(p * m * left // (q * unit), second, left - 1)
-
-    def finite(n: int) -> int:
-        left, total = n - known, (n - 1) * unit + s
-        most = left - 1
-        lacking, slope = q * total - p * left * unit, p * total - q * left * unit
-        if lacking > 0:
-            most = min(most, p * left * (m - unit) // lacking)
-        if slope > 0:
-            most = min(most, left * (p * total - q * (n * unit + s - m)) // slope)
-        return most
-
-    return infinite if sigma is None else finite
 
 
 def _settings() -> Iterator[Setting]:
@@ -456,3 +276,183 @@ def least(model: EpsilonPrivacy, reference: Reference) -> int:
         sides = [(side.sigma, side.masses) for side in sided.sides]
         return least_size(Fraction(model.epsilon), model.known, sides, reference.rows)
     return model.known + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One stubbornness (None for infinite) with the prior mass of each predicate: sigma(phi), or its share.
+
+    weights and remaining: the masses, and what the prior leaves for everything else, as doubles; kind: the first
+    predicate with the same mass; plain: whether doubles hold all of them and their products.
+    """
+
+    sigma: Fraction | None
+    masses: tuple[Fraction, ...]
+    weights: Floats
+    remaining: Floats
+    kind: Ints
+    plain: bool = True
+
+    @classmethod
+    def of(cls, sigma: Fraction | None, masses: tuple[Fraction, ...]) -> Side:
+        remaining = [(1 if sigma is None else sigma) - mass for mass in masses]
+        first = {mass: i for i, mass in reversed(list(enumerate(masses)))}
+        kind = np.array([first[mass] for mass in masses], dtype=np.int64)
+        plain = all(mass == 0 or 1 / FAR < mass < FAR for mass in (*first, *set(remaining), sigma or 1))
+        weights, rest = (np.array([double(mass) for mass in of], dtype=np.float64) for of in (masses, remaining))
+        return cls(sigma, masses, weights, rest, kind, plain)
+
+    def exact(self, predicate: int, x: int, n: int, known: int) -> Fraction | float:
+        if self.sigma is None:
+            return adversaries.smallest_epsilon_infinite(x, n, known, self.masses[predicate])
+        return adversaries.smallest_epsilon(x, n, known, self.masses[predicate], self.sigma)
+
+    def epsilon(self, predicate: Ints, x: Ints, n: Ints, known: int) -> Floats:
+        """adversary.smallest_epsilon (or its infinite form) as doubles, over arrays; for n > known."""
+        if not self.plain:
+            return self._one_by_one(predicate, x, n, known)
+        known = min(known, int(n.max(initial=0)))  # nobody is left in any block either way
+        left, mass, rest = n - known, self.weights[predicate], self.remaining[predicate]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.sigma is None:
+                first, second = x / (left * mass), rest * left / (left - x)
+                certain = rest == 0
+                never = (mass == 0) | (left <= x)
+            else:
+                total = (n - 1) + float(self.sigma)
+                first, second = x * total / (left * ((x - 1) + mass)), left * ((n - x) + rest) / (total * (left - x))
+                certain = (rest == 0) & (x == n)
+                never = ((x == 1) & (mass == 0)) | (left <= x)
+        result = np.maximum(1.0, np.maximum(first, second))
+        result = np.where(never, math.inf, result)
+        result = np.where(certain, 1.0 if known == 0 else math.inf, result)
+        return np.asarray(np.where(x == 0, 1.0, result), dtype=np.float64)
+
+    def _one_by_one(self, predicate: Ints, x: Ints, n: Ints, known: int) -> Floats:
+        """adversary.smallest_epsilon of each distinct case, exactly in integers."""
+        cases, place = np.unique(np.stack([self.kind[predicate], x, n], axis=1), axis=0, return_inverse=True)
+        epsilons = [self.exact(kind, count, size, known) if count else 1 for kind, count, size in cases.tolist()]
+        values = [value if isinstance(value, float) else double(value) for value in epsilons]
+        return np.array(values, dtype=np.float64)[place.reshape(-1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Sided:
+    """A layer of predicates with the priors to be tried on it; required: bool[V], absence of the value is fatal."""
+
+    layer: Layer
+    sides: tuple[Side, ...]
+    required: Ints
+
+    def pairs(self, part: Blocks) -> tuple[Blocks, Ints]:
+        """The blocks counted by predicate, and x = n(q, phi) of each pair."""
+        pairs = part if self.layer.single else grouped(part, self.layer.group)
+        return pairs, part.total[pairs.owner] - pairs.count if self.layer.complement else pairs.count
+
+    def broken(self, part: Blocks, known: int) -> Mask:
+        """bool[B]: blocks where everybody satisfies the complement of an absent value, which is not certain before."""
+        if not self.layer.complement:
+            return np.zeros(len(part), dtype=bool)
+        return np.asarray(part.sum(self.required[part.value]) < self.required.sum(), dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class Guarded:
+    """Predicates that count only in the blocks where somebody guards them; they may overlap.
+
+    start: int64[F+1], member: int64[]: the values of predicate i are member[start[i]:start[i+1]]; values: V. Which of
+    them count in a block is in Blocks.guards.
+    """
+
+    start: Ints
+    member: Ints
+    values: int
+    sides: tuple[Side, ...]
+
+    @classmethod
+    def of(cls, predicates: Sequence[Sequence[int]], values: int, sides: tuple[Side, ...]) -> Guarded:
+        start = np.cumsum([0, *(len(members) for members in predicates)]).astype(np.int64)
+        return cls(start, np.array([v for members in predicates for v in members], np.int64), values, sides)
+
+    def pairs(self, part: Blocks) -> tuple[Blocks, Ints]:
+        """The guarded predicates of each block, with x = n(q, phi); a block without any has predicate 0 with x = 0."""
+        assert part.guards is not None
+        guards, lacking = part.guards, np.diff(part.guards.start) == 0
+        start = guards.start + np.concatenate(([0], np.cumsum(lacking)))
+        predicate = np.insert(guards.predicate, guards.start[:-1][lacking], 0)
+        owner = np.repeat(np.arange(len(part), dtype=np.int64), np.diff(start))
+        sizes = np.diff(self.start)[predicate]
+        first = np.concatenate(([0], np.cumsum(sizes)))
+        within = np.arange(first[-1]) - np.repeat(first[:-1], sizes)
+        member = self.member[np.repeat(self.start[predicate], sizes) + within]
+        wanted = np.repeat(owner, sizes) * self.values + member
+        there = part.owner * self.values + part.value  # ascending, since pairs are sorted by block and value
+        place = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
+        count = np.where(there[place] == wanted, part.count[place], 0)
+        x = np.add.reduceat(count, first[:-1]) if len(predicate) else count
+        x[lacking[owner]] = 0
+        pairs = replace(part, start=start.astype(np.int64), value=predicate, count=x, guards=None, containing=())
+        return pairs, x
+
+    def broken(self, part: Blocks, known: int) -> Mask:
+        return np.zeros(len(part), dtype=bool)
+
+
+def least_size(epsilon: Fraction, known: int, sides: Sequence[Masses], rows: int) -> int:
+    """A lower bound of n(q) for blocks where the predicates of all single values hold; at most about rows + 1.
+
+    With Nb = n - b and k = epsilon Nb/(n + sigma - 1), the two conditions on x = n(q,s) >= 1 (EP, exact form) are
+    x (1-k) <= k (sigma(s)-1), which for x >= 1 asks for k max(1, sigma(s)) >= 1: the closed form `_start`; and
+    x (epsilon (n+sigma-1) - Nb) <= Nb (epsilon (n+sigma-1) - (n+sigma-sigma(s))). With infinite stubbornness they are
+    x <= epsilon p Nb and x <= Nb (1 - (1-p)/epsilon). At a given n, both are caps on x for each value by itself, and
+    the counts of a block add up to n: sizes at which the caps add up to less are impossible. They are tried upwards
+    from the closed form, a limited number of them; stopping early leaves a bound that is only less tight.
+    """
+    for sigma, masses in sides:
+        if known == 0 and max(masses) == (1 if sigma is None else sigma):
+            return 1  # a value that is certain before the table is published may fill a block of one row
+    start = max([known + 1, *(_start(epsilon, known, sigma, masses, rows) for sigma, masses in sides)])
+    kinds = Counter(zip(*(masses for _, masses in sides), strict=True))
+    caps = [
+        (copies, [_cap(epsilon, known, sigma, mass) for (sigma, _), mass in zip(sides, kind, strict=True)])
+        for kind, copies in kinds.items()
+    ]
+    for n in range(start, min(rows, start + TRIES // (len(kinds) * len(sides))) + 1):
+        if sum(copies * max(0, min(cap(n) for cap in of)) for copies, of in caps) >= n:
+            return n
+        start = n + 1
+    return min(start, rows + 1)
+
+
+def _start(epsilon: Fraction, known: int, sigma: Fraction | None, masses: Sequence[Fraction], rows: int) -> int:
+    if sigma is None:
+        return 1
+    top = max(Fraction(1), *masses)
+    lacking, gain = sigma - 1 + epsilon * known * top, epsilon * top - 1
+    if gain == 0:
+        return 1 if lacking == 0 else rows + 1
+    return math.ceil(lacking / gain)
+
+
+def _cap(epsilon: Fraction, known: int, sigma: Fraction | None, mass: Fraction) -> Callable[[int], int]:
+    """The most rows of a value in a block of n. In integers: doubles lose (epsilon - 1) n where epsilon is near 1."""
+    p, q = epsilon.as_integer_ratio()
+    unit = math.lcm(mass.denominator, 1 if sigma is None else sigma.denominator)
+    m, s = int(mass * unit), int((sigma or 0) * unit)
+
+    def infinite(n: int) -> int:
+        left = n - known
+        second = left * (p * unit - q * (unit - m)) // (p * unit)
+        return min(p * m * left // (q * unit), second, left - 1)
+
+    def finite(n: int) -> int:
+        left, total = n - known, (n - 1) * unit + s
+        most = left - 1
+        lacking, slope = q * total - p * left * unit, p * total - q * left * unit
+        if lacking > 0:
+            most = min(most, p * left * (m - unit) // lacking)
+        if slope > 0:
+            most = min(most, left * (p * total - q * (n * unit + s - m)) // slope)
+        return most
+
+    return infinite if sigma is None else finite

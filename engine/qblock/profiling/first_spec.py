@@ -44,127 +44,6 @@ from qblock.warehouse.engines import ENGINES, database_file
 from qblock.warehouse.source_files import FileTable
 
 
-def k_of(people: int) -> int:
-    """The k that is asked of so many people."""
-    return 5 if people >= 100 else 2
-
-
-def source_of_table(url: str, table: TableName, engine: str) -> list[str]:
-    """The lines of a spec that say where a table is."""
-    if ENGINES[engine].is_file:
-        shown = f"duckdb:///{database_file(parse_url(url), Path.cwd())}".replace("$", "$$")
-        return [f"source: {_flow({'url': shown, 'table': _table_text(table)})}"]
-    return [
-        "# The URL stays in the environment, so that no password is written down.",
-        f"source: {_flow({'url': '${WAREHOUSE_URL}', 'table': _table_text(table)})}",
-    ]
-
-
-def source_of_files(path: str, directory: Path, types: Mapping[str, str]) -> list[str]:
-    """The lines of a spec in `directory` that name files. path: as somebody in the working directory names them; types:
-    of the columns of CSV files that are no texts."""
-    shown = path if os.path.isabs(path) else os.path.relpath(path, directory)
-    file = _flow({"file": shown.replace("$", "$$")})
-    if not types:
-        return [f"source: {file}"]
-    lines = ["# Every value of these columns has the type; another value is refused. The others are text."]
-    lines += ["source:", f"  {file[1:-1]}", "  types:"]
-    return lines + [f"    {_key(name)}: {type_}" for name, type_ in types.items()]
-
-
-def render(
-    source: Sequence[str],
-    title: str,
-    proposals: Sequence[Proposal],
-    rows: int,
-    engine: str,
-    entity: Entity,
-    left: Sequence[str] = (),
-) -> str:
-    """The text of a first spec (release.yaml.j2), with the reason of each role as a comment. source: its lines; title:
-    of the table; left: columns whose role is left open."""
-    folder = FileSystemLoader(Path(__file__).parent)
-    environment = Environment(loader=folder, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
-    people = rows if entity.chosen is None else entity.chosen.distinct
-    return environment.get_template("release.yaml.j2").render(
-        OPEN=OPEN,
-        flow=_flow,
-        name=file_name(title),
-        source=list(source),
-        entity=_entity_lines(entity),
-        left=left,
-        half_open=any(of_ranges(p) and p.entry["hierarchy"].get("labels") for p in proposals),
-        columns=[_column_line(p, left) for p in proposals],
-        k=k_of(people),
-        sensitive=[p for p in proposals if p.role == "sensitive" and p.profile.distinct >= 2],
-        steady=entity.chosen is not None,
-        engine=ENGINES[engine],
-    )
-
-
-def _column_line(p: Proposal, left: Sequence[str]) -> str:
-    name = _key(p.name)
-    if p.name in left:
-        entry = {**p.entry, "role": OPEN} if isinstance(p.entry, dict) else OPEN
-        return f"  {name}: {_flow(entry)}  # {'sensitive? ' * (p.role != 'decide')}{p.reason}"
-    if p.role == "decide":
-        return f"  # {_plain(name)}: {_flow(p.entry)}  # decide: {p.reason}"
-    if p.entry is None:
-        return f"  # {_plain(name)}: left out  # {p.reason}"
-    return f"  {name}: {_flow(p.entry)}  # {p.reason}"
-
-
-def _entity_lines(entity: Entity) -> list[str]:
-    """Who a row is about, and why; what was left open as comments."""
-    first, *more = (_plain(sentence) for sentence in entity.sentences)
-    lines = [f"# Who a row is about: {first}.", *(f"# {sentence}." for sentence in more)]
-    if entity.chosen is not None:
-        lines.append(f"entity: {_text(entity.chosen.column)}")
-        lines += ["count: entities"] if entity.chosen.repeats else []
-    else:
-        lines += [f"# entity: {_text(c.column)}  # {_plain(meaning(c))}" for c in entity.who.candidates]
-    return lines
-
-
-def _plain(text: str) -> str:
-    """A text on one line of a comment."""
-    return " ".join(text.split())
-
-
-def _text(name: str) -> str:
-    """The name of a column as a value of the spec, on one line."""
-    return name if _is_plain(name) else _quoted(name.replace("$", "$$"))
-
-
-def _key(name: str) -> str:
-    """A column name as a key of the spec, on one line; nothing in a key stands for a variable."""
-    if _is_plain(name):
-        return name
-    text = _quoted(name)
-    return f"? {text}\n  " if len(text) > LONGEST_KEY else text
-
-
-def _is_plain(name: str) -> bool:
-    """Whether YAML reads a name as it is."""
-    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None and yaml.safe_load(name) == name
-
-
-def _quoted(text: str) -> str:
-    quoted: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**6)
-    return quoted.strip()
-
-
-def _flow(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6).strip()
-    return text.removesuffix("\n...").strip()
-
-
-def _table_text(table: TableName) -> str:
-    parts = [part for part in (table.catalog, table.schema, table.name) if part is not None]
-    plain = [part if re.fullmatch(r"\w+", part) else '"' + part.replace('"', '""') + '"' for part in parts]
-    return ".".join(plain).replace("$", "$$")
-
-
 @dataclass(frozen=True)
 class FirstSpec:
     """What was written. files: the spec last; entity: who its rows are about; open: columns whose role is left to a
@@ -356,3 +235,124 @@ def _unused(name: str, files: Iterable[str]) -> str:
     taken = {file.lower() for file in files}
     candidates = (f"{name}{suffix}.csv" for suffix in ("", *(f"_{i}" for i in range(2, len(taken) + 3))))
     return next(candidate for candidate in candidates if candidate.lower() not in taken)
+
+
+def k_of(people: int) -> int:
+    """The k that is asked of so many people."""
+    return 5 if people >= 100 else 2
+
+
+def source_of_table(url: str, table: TableName, engine: str) -> list[str]:
+    """The lines of a spec that say where a table is."""
+    if ENGINES[engine].is_file:
+        shown = f"duckdb:///{database_file(parse_url(url), Path.cwd())}".replace("$", "$$")
+        return [f"source: {_flow({'url': shown, 'table': _table_text(table)})}"]
+    return [
+        "# The URL stays in the environment, so that no password is written down.",
+        f"source: {_flow({'url': '${WAREHOUSE_URL}', 'table': _table_text(table)})}",
+    ]
+
+
+def source_of_files(path: str, directory: Path, types: Mapping[str, str]) -> list[str]:
+    """The lines of a spec in `directory` that name files. path: as somebody in the working directory names them; types:
+    of the columns of CSV files that are no texts."""
+    shown = path if os.path.isabs(path) else os.path.relpath(path, directory)
+    file = _flow({"file": shown.replace("$", "$$")})
+    if not types:
+        return [f"source: {file}"]
+    lines = ["# Every value of these columns has the type; another value is refused. The others are text."]
+    lines += ["source:", f"  {file[1:-1]}", "  types:"]
+    return lines + [f"    {_key(name)}: {type_}" for name, type_ in types.items()]
+
+
+def render(
+    source: Sequence[str],
+    title: str,
+    proposals: Sequence[Proposal],
+    rows: int,
+    engine: str,
+    entity: Entity,
+    left: Sequence[str] = (),
+) -> str:
+    """The text of a first spec (release.yaml.j2), with the reason of each role as a comment. source: its lines; title:
+    of the table; left: columns whose role is left open."""
+    folder = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(loader=folder, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    people = rows if entity.chosen is None else entity.chosen.distinct
+    return environment.get_template("release.yaml.j2").render(
+        OPEN=OPEN,
+        flow=_flow,
+        name=file_name(title),
+        source=list(source),
+        entity=_entity_lines(entity),
+        left=left,
+        half_open=any(of_ranges(p) and p.entry["hierarchy"].get("labels") for p in proposals),
+        columns=[_column_line(p, left) for p in proposals],
+        k=k_of(people),
+        sensitive=[p for p in proposals if p.role == "sensitive" and p.profile.distinct >= 2],
+        steady=entity.chosen is not None,
+        engine=ENGINES[engine],
+    )
+
+
+def _column_line(p: Proposal, left: Sequence[str]) -> str:
+    name = _key(p.name)
+    if p.name in left:
+        entry = {**p.entry, "role": OPEN} if isinstance(p.entry, dict) else OPEN
+        return f"  {name}: {_flow(entry)}  # {'sensitive? ' * (p.role != 'decide')}{p.reason}"
+    if p.role == "decide":
+        return f"  # {_plain(name)}: {_flow(p.entry)}  # decide: {p.reason}"
+    if p.entry is None:
+        return f"  # {_plain(name)}: left out  # {p.reason}"
+    return f"  {name}: {_flow(p.entry)}  # {p.reason}"
+
+
+def _entity_lines(entity: Entity) -> list[str]:
+    """Who a row is about, and why; what was left open as comments."""
+    first, *more = (_plain(sentence) for sentence in entity.sentences)
+    lines = [f"# Who a row is about: {first}.", *(f"# {sentence}." for sentence in more)]
+    if entity.chosen is not None:
+        lines.append(f"entity: {_text(entity.chosen.column)}")
+        lines += ["count: entities"] if entity.chosen.repeats else []
+    else:
+        lines += [f"# entity: {_text(c.column)}  # {_plain(meaning(c))}" for c in entity.who.candidates]
+    return lines
+
+
+def _plain(text: str) -> str:
+    """A text on one line of a comment."""
+    return " ".join(text.split())
+
+
+def _text(name: str) -> str:
+    """The name of a column as a value of the spec, on one line."""
+    return name if _is_plain(name) else _quoted(name.replace("$", "$$"))
+
+
+def _key(name: str) -> str:
+    """A column name as a key of the spec, on one line; nothing in a key stands for a variable."""
+    if _is_plain(name):
+        return name
+    text = _quoted(name)
+    return f"? {text}\n  " if len(text) > LONGEST_KEY else text
+
+
+def _is_plain(name: str) -> bool:
+    """Whether YAML reads a name as it is."""
+    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None and yaml.safe_load(name) == name
+
+
+def _quoted(text: str) -> str:
+    quoted: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**6)
+    return quoted.strip()
+
+
+def _flow(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6).strip()
+    return text.removesuffix("\n...").strip()
+
+
+def _table_text(table: TableName) -> str:
+    parts = [part for part in (table.catalog, table.schema, table.name) if part is not None]
+    plain = [part if re.fullmatch(r"\w+", part) else '"' + part.replace('"', '""') + '"' for part in parts]
+    return ".".join(plain).replace("$", "$$")
