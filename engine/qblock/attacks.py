@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from qblock.blocks import Blocks, Ints, Mask, Reference
+from qblock.blocks import Blocks, Ints, Mask, Reference, grouped
 from qblock.models.base import measured
-from qblock.models.chunks import grouped
 from qblock.models.proximity import EpsilonMAnonymity
 from qblock.models.ratios import extreme, times
 

@@ -13,7 +13,7 @@ from reference import adversary
 
 from laws.cases import Case, cases, plain_case, quick
 from laws.draws import models, nearby, same, worst
-from qblock.models import BY_NAME, chunks
+from qblock.models import BY_NAME
 
 BY_SHARES = (
     "frequency_l_diversity",
@@ -127,8 +127,8 @@ def test_blocks_are_taken_in_parts(name: str, data: st.DataObject) -> None:
     model, _ = data.draw(models(name, case))
     verdicts, tightest = model.passes(*case.engine).tolist(), model.tightest(*case.engine)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "PAIRS", data.draw(st.integers(1, 4)))
-        patch.setattr(chunks, "CELLS", data.draw(st.integers(1, 12)))
+        patch.setattr("qblock.blocks.PAIRS", data.draw(st.integers(1, 4)))
+        patch.setattr("qblock.blocks.CELLS", data.draw(st.integers(1, 12)))
         assert model.passes(*case.engine).tolist() == verdicts
         assert model.tightest(*case.engine) == tightest
 

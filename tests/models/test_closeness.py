@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from qblock.blocks import Blocks, Reference
+from qblock.blocks import Blocks, Reference, parts
 from qblock.errors import ParameterError
-from qblock.models import Monotone, TCloseness, chunks, distances, measured
+from qblock.models import Monotone, TCloseness, distances, measured
 
 LN2 = Fraction("0.693147180559945")
 
@@ -229,14 +229,14 @@ def test_against_the_definition(distance: str) -> None:
 @pytest.mark.parametrize("asked", [{"distance": d} for d in ("equal", "ordered", "hierarchical")] + [
     {"distance": "kernel_js", "bandwidth": Fraction(1, 3)}
 ])  # fmt: skip
-def test_chunks_do_not_matter(asked: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_blocks_do_not_matter(asked: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     blocks, reference = random_table(3)
     model = TCloseness(t=Fraction(1, 4), **asked)  # type: ignore[arg-type]
     at_once = measured(model, "t", blocks, reference)
-    monkeypatch.setattr(chunks, "PAIRS", 7)
-    monkeypatch.setattr(chunks, "CELLS", 13)
+    monkeypatch.setattr("qblock.blocks.PAIRS", 7)
+    monkeypatch.setattr("qblock.blocks.CELLS", 13)
     np.testing.assert_allclose(measured(model, "t", blocks, reference), at_once, rtol=1e-13)
-    assert len(list(chunks.parts(blocks))) > 20
+    assert len(list(parts(blocks))) > 20
 
 
 def test_python_integers_agree_with_int64(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from qblock import adversary
 from qblock.blocks import Blocks, Reference
 from qblock.errors import ParameterError
-from qblock.models import EpsilonPrivacy, Monotone, chunks, measured
+from qblock.models import EpsilonPrivacy, Monotone, measured
 
 TABLE3 = [{0: 200, 1: 300}, {0: 1800, 1: 2700}, {0: 18000, 1: 2000}]
 MERGED = {
@@ -288,7 +288,7 @@ def test_many_blocks_at_the_threshold() -> None:
     assert model.least_block_size(reference) == 99
 
 
-def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = np.random.default_rng(2).integers(1, 9, (60, 4))
     blocks = Blocks.of([dict(enumerate(row)) for row in counts.tolist()])
     reference = Reference.of(blocks, taxonomy=np.array([[v, v % 2, 0] for v in range(4)]))
@@ -296,7 +296,7 @@ def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
         model = EpsilonPrivacy(epsilon=2, adversary="III", prior="table", predicates=predicates)
         at_once = measured(model, "epsilon", blocks, reference)
         with monkeypatch.context() as patch:
-            patch.setattr(chunks, "PAIRS", 9)
+            patch.setattr("qblock.blocks.PAIRS", 9)
             np.testing.assert_array_equal(measured(model, "epsilon", blocks, reference), at_once)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from qblock.blocks import Blocks, Containing, Reference
 from qblock.errors import ParameterError
-from qblock.models import Monotone, NtCloseness, TCloseness, chunks, measured
+from qblock.models import Monotone, NtCloseness, TCloseness, measured
 
 Leaves = list[tuple[tuple[str, ...], int, int]]
 """(labels of one leaf, sensitive value, count)"""
@@ -168,12 +168,12 @@ def test_every_distance_is_the_one_of_t_closeness(distance: str) -> None:
         assert tightest(blocks, reference, n=n, t=Fraction(1, 9), **asked)[0] == worst
 
 
-def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks, reference = chain(0)
     model = NtCloseness(n=40, t=Fraction(1, 10))
     at_once = measured(model, "t", blocks, reference), measured(model, "n", blocks, reference)
-    monkeypatch.setattr(chunks, "PAIRS", 1)
-    monkeypatch.setattr(chunks, "CELLS", 1)
+    monkeypatch.setattr("qblock.blocks.PAIRS", 1)
+    monkeypatch.setattr("qblock.blocks.CELLS", 1)
     np.testing.assert_array_equal(measured(model, "t", blocks, reference), at_once[0])
     np.testing.assert_array_equal(measured(model, "n", blocks, reference), at_once[1])
 

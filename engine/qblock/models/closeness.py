@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from qblock.blocks import Blocks, Containing, Floats, Ints, Mask, Reference
+from qblock.blocks import Blocks, Containing, Floats, Ints, Mask, Reference, parts
 from qblock.errors import ParameterError
 from qblock.models.base import (
     About,
@@ -27,7 +27,6 @@ from qblock.models.base import (
     rational,
     require,
 )
-from qblock.models.chunks import parts
 from qblock.models.distances import Distance, Equal, Hierarchical, KernelJS, Ordered, dense, kernel_matrix
 from qblock.models.ratios import NEAR, Integers, double
 

@@ -16,10 +16,9 @@ from typing import Protocol
 
 import numpy as np
 
-from qblock.blocks import Blocks, Floats, Ints, Reference
+from qblock.blocks import Blocks, Floats, Ints, Reference, by_parts, grouped, parts
 from qblock.errors import ParameterError
 from qblock.models.base import DIGITS
-from qblock.models.chunks import by_parts, grouped, parts
 from qblock.models.ratios import Integers, wide
 
 _SAFE = 2**62

@@ -13,7 +13,7 @@ import numpy as np
 
 from qblock import adversary as adversaries
 from qblock.adversary import Layer
-from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
+from qblock.blocks import Blocks, Floats, Ints, Mask, Reference, by_parts, grouped
 from qblock.models.base import (
     About,
     Bound,
@@ -26,7 +26,6 @@ from qblock.models.base import (
     privacy_model,
     require,
 )
-from qblock.models.chunks import by_parts, grouped
 from qblock.models.ratios import NEAR, double
 
 FAR = Fraction(10**100)
