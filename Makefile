@@ -11,7 +11,7 @@ REQUIRE ?= postgresql15,chromium,duckdb15
 SPARK_TESTS ?= tests
 
 # What `make test-duckdb15` runs: what knows the library itself, a release with all that it leaves behind, the demo.
-DUCKDB15_TESTS ?= tests/warehouse/test_duckdb_dialect.py tests/warehouse/test_duckdb_attached.py \
+DUCKDB15_TESTS ?= tests/warehouse/test_duckdb_dialect.py tests/release/test_openings.py \
 	tests/publish/test_publish_file.py tests/release/test_verify.py tests/cli/test_database_errors.py \
 	tests/project/test_demo_write.py
 

@@ -33,8 +33,8 @@ def rows_of(job: Job, name: str) -> list[tuple[Any, ...]]:
 
 
 def test_a_hierarchy_is_kept_as_a_table_that_a_spec_may_name(job: Job) -> None:
-    loaded = Release(job.write()).load_hierarchies()
-    assert Release(job.write()).load_hierarchies() == loaded
+    loaded = Release(job.write()).load_hierarchies().tables
+    assert Release(job.write()).load_hierarchies().tables == loaded
     zips, ages = loaded
     assert [zips.rpartition(".")[2], ages.rpartition(".")[2]] == ["hierarchy_people_zip", "hierarchy_people_age"]
     assert rows_of(job, zips) == ZIPS
@@ -50,7 +50,7 @@ def test_a_hierarchy_is_kept_as_a_table_that_a_spec_may_name(job: Job) -> None:
     after = job.run(force=True)
     assert (after.version, after.digest) == (2, before.digest)
     # The table that is replaced is the one that is read.
-    assert Release(job.write()).load_hierarchies() == loaded
+    assert Release(job.write()).load_hierarchies().tables == loaded
     assert rows_of(job, zips) == ZIPS
 
 
@@ -58,7 +58,7 @@ def test_a_hierarchy_is_kept_as_a_table_that_a_spec_may_name(job: Job) -> None:
 @pytest.mark.parametrize("engine_name", ["spark"], indirect=True)
 def test_nothing_else_of_that_name_is_replaced(make_job: MakeJob) -> None:
     job = make_job()
-    zips, _ = Release(job.write()).load_hierarchies()
+    zips, _ = Release(job.write()).load_hierarchies().tables
     job.change(f"ALTER VIEW {zips} SET TBLPROPERTIES ('comment' = 'mine')")
     with pytest.raises(InputError, match="hierarchy_people_zip already exists and is no dimension table of qblock"):
         Release(job.write()).load_hierarchies()
