@@ -148,8 +148,7 @@ def _gain(mask: Mask, chance: Floats, cost: Floats) -> Floats:
     prefers an even question. Half the cost of the bottom is added to every cost: a statement is never free.
     """
     even = np.sqrt(chance * count_up(mask) * (1 - chance) * count_down(mask))
-    result: Floats = even / (cost + cost[(0,) * cost.ndim] / 2 + 1)
-    return result
+    return _rounded(even / (cost + cost[(0,) * cost.ndim] / 2 + 1))
 
 
 def _wanted(mask: Mask, chance: Floats) -> Floats:
@@ -157,8 +156,13 @@ def _wanted(mask: Mask, chance: Floats) -> Floats:
     doubt = np.where(mask, chance * (1 - chance), 0.0)
     questions = np.count_nonzero(mask) ** EXPONENT
     # What fails is mostly refuted by a sample of the blocks.
-    result: Floats = doubt * (questions / max(doubt.sum(), 1e-9)) * (chance + SAMPLE_COST)
-    return result
+    return _rounded(doubt * (questions / max(doubt.sum(), 1e-9)) * (chance + SAMPLE_COST))
+
+
+def _rounded(values: Floats) -> Floats:
+    """To seven digits: what is equal but for the last digits, which depend on the processor, is equal everywhere, so that
+    every machine asks the same questions."""
+    return values.astype(np.float32).astype(np.float64)
 
 
 def _most_telling(mask: Mask, gain: Floats, max_concurrency: int) -> list[Node]:
