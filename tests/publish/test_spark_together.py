@@ -106,7 +106,7 @@ def _said(release: Release) -> tuple[Any, ...]:
         found = release.publish()
     except Refused as error:
         return ("refused", str(error).partition(";")[0])
-    return found.status, found.version, found.digest, found.levels, found.suppressed
+    return found.status, found.version, found.digest, found.node, found.suppressed
 
 
 @pytest.fixture
