@@ -102,7 +102,7 @@ def test_a_worker_that_is_killed_changes_no_version(
         whole = release.publish()
     both_took_part(shares)
     # The node is known: these runs are about the copies.
-    node = ", ".join(f"{name}: {level}" for name, level in whole.levels)
+    node = ", ".join(f"{name}: {level}" for name, level in whole.node.items())
     release = written(tmp_path / "lost.yaml", SPEC.format(search=f"{{node: {{{node}}}}}", **given))
     for number, published in ((2, False), (3, True)):
         breakable.wait_for_executors(2)
