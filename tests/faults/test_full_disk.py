@@ -6,6 +6,8 @@ The long form is `python -m tests.faults.full_disk --step 0.1`.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -19,7 +21,7 @@ from faults import full_disk, small_disk
 from faults.nursery import Nursery
 from qblock.errors import QblockError
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores.files import DuckdbFile
 from qblock.release.verify import verify
 from qblock.warehouse import open_warehouse, spill
 from qblock.warehouse.duckdb_files import logs_of
@@ -110,22 +112,27 @@ def test_no_key_is_deleted_and_inserted_in_one_transaction(
 
 def test_a_log_that_a_killed_run_left_is_in_the_file_before_anything_is_written(tmp_path: Path) -> None:
     """Else what one process left half done and what the next one writes are one log, which is replayed as a whole."""
-    url = f"duckdb:///{tmp_path}/warehouse.duckdb"
-    create_table(url, "people", PEOPLE)
-    job = new_job("duckdb", tmp_path, url)
-    with Nursery() as nursery:
-        point = {"record": "checked", "when": "committed"}
-        nursery.wait(nursery.start(["release", str(job.write())], tmp_path / "output.txt", point))
-    place = place_of(job.spec)
-    assert place.file is not None
-    left = [log for log in logs_of(place.file) if log.exists() and log.stat().st_size]
+    database = DuckdbFile(tmp_path / "crosswalk.duckdb")
+    with database.opened(read_only=False):
+        pass
+    killed = (
+        "import duckdb, os, sys; kept = duckdb.connect(sys.argv[1]); kept.execute('CREATE TABLE half_done (x INT)'); "
+        "os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", killed, str(database.file)], check=False).returncode == 9
+
+    def logs() -> list[Path]:
+        return [log for log in logs_of(database.file) if log.exists() and log.stat().st_size]
+
+    left = logs()
     assert left != []
-    with place.opened(read_only=True) as connection:
-        found = connection.scalar(sa.text("SELECT count(*) FROM event"))
-    assert [log for log in left if log.exists()] == left  # whoever reads writes nothing
-    with place.opened(read_only=False) as connection:
-        assert [log for log in logs_of(place.file) if log.exists() and log.stat().st_size] == []
-        assert connection.scalar(sa.text("SELECT count(*) FROM event")) == found
+    tables = sa.text("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'half_done'")
+    with database.opened(read_only=True) as connection:
+        assert connection.scalar(tables) == 1
+    assert logs() == left  # whoever reads writes nothing
+    with database.opened(read_only=False) as connection:
+        assert logs() == []
+        assert connection.scalar(tables) == 1
 
 
 @pytest.mark.parametrize(
