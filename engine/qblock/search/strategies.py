@@ -160,8 +160,7 @@ def _wanted(mask: Mask, chance: Floats) -> Floats:
 
 
 def _rounded(values: Floats) -> Floats:
-    """To seven digits: what is equal but for the last digits, which depend on the processor, is equal everywhere, so that
-    every machine asks the same questions."""
+    """To seven digits: the last ones depend on the processor, and every machine is to ask the same questions."""
     return values.astype(np.float32).astype(np.float64)
 
 
