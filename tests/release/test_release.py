@@ -175,7 +175,7 @@ def test_that_later_versions_will_be_refused_is_said_before_the_first_one(
     """Who learns it from the second run has to begin anew."""
     job.set(**settings)
     loaded = Release(job.spec)
-    for notes in (loaded.plan().notes, loaded.search().notes, job.run().notes):
+    for notes in (loaded.plan().notes, loaded.search().warnings, job.run().notes):
         found = [note for note in notes if "a run with changed data will be refused" in note]
         assert [said in note for note in found] == ([] if said is None else [True])
     assert not any("published once" in note for note in job.run(force=True).notes)
