@@ -188,7 +188,7 @@ from qblock import Release
 from qblock.errors import InputError
 
 answer = Release(sys.argv[1]).search()
-print(answer.boxes)
+print(answer.chosen.boxes)
 try:
     Release(sys.argv[2]).search()
 except InputError as error:

@@ -352,16 +352,19 @@ class ResultFile:
         self._force = force
         # The spec before it is read, since it may be one that cannot be read; the others when it says which they are.
         self._own = [OwnFile(Path(spec), "the spec")]
+        # A spec that cannot be read does not say what must be kept, so nothing is replaced by force until then.
+        self._may_replace = False
         self._check(content=False)
 
     def protect(self, release: Release) -> None:
         """Raise InputError where the file is one that the release lives on, or may not be replaced."""
         self._own = list(release.own_files())
-        self._check(content=not self._force)
+        self._may_replace = self._force
+        self._check(content=not self._may_replace)
 
     def write(self, result: Answer) -> None:
         """Write a result as JSON. Raises OSError, and InputError where something else has taken its place meanwhile."""
-        self._check(content=not self._force)
+        self._check(content=not self._may_replace)
         replace_whole(Path(os.path.realpath(self.path)), result_bytes(result))
 
     def _check(self, *, content: bool) -> None:
