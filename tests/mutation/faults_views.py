@@ -63,8 +63,8 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "bounds: a spec that says nothing gives a release new columns",
         "release/maps.py",
-        'return "text" if text is None else Kept.of_text(text).ranges',
-        'return "text" if text is None else FIRST',
+        'return "text" if kept is None else Kept.of_text(kept).ranges',
+        'return "text" if kept is None else FIRST',
         tests=(f"{BOUNDS}::test_a_spec_that_says_nothing_goes_on_as_the_version_before",),
     ),
     Mutation(

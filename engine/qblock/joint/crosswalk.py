@@ -188,7 +188,7 @@ def open_crosswalk(place: Store, session: Session | None = None, *, read_only: b
     # A server counts temporary tables as writing: there they go with the transaction.
     reads = read_only and database.file is not None
     with database.opened(read_only=reads) as connection, connection.begin() as transaction:
-        if not schema.ready(connection):
+        if not database.ready(connection):
             raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
         own = database.session(connection)
         yield Book(session or own, own)
@@ -204,7 +204,7 @@ def has_crosswalk(place: Store) -> bool:
         if not place.may_read(connection, ["crosswalk_apart"]):
             return False
         # A run that was killed may have left a file without its tables.
-        return place.atomic or schema.ready(connection)
+        return place.atomic or place.crosswalk.ready(connection)
 
 
 def record_with(place: Store, book: Book, event: Event) -> None:

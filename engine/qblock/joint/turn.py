@@ -83,13 +83,16 @@ class JointVersions(NotJoint):
             record_erasure(self.place, release, self.run, {"people": people})
 
     def discard_unseen(self, shown: Collection[int]) -> None:
+        with open_crosswalk(self.place) as book:
+            unseen = [version for version in recorded(book, self.spec.release) if version.key.version not in shown]
+        if not unseen:
+            return
         # If the ledger recorded it; before the snapshot, and in a transaction of its own:
         # the version that this run records may have the same number.
         known = written(self.place, self.spec.release)
         with open_crosswalk(self.place) as book:
-            for version in recorded(book, self.spec.release):
-                number = version.key.version
-                if number not in shown and known.wrote(number, version.stamp):
+            for version in unseen:
+                if known.wrote(version.key.version, version.stamp):
                     discard(book, version.key)
 
     def check_withdrawn(self) -> None:

@@ -159,6 +159,8 @@ def known_revision(connection: sa.Connection) -> str | None:
             f"the ledger's schema is at revision {current}, which qblock {__version__} does not know "
             f"(its newest is {revisions()[-1]}): a newer qblock has upgraded it; install that one, or a later one"
         )
+    # Another program may upgrade it between two transactions of a run.
+    connection.info[_READY] = connection.get_transaction() if current == revisions()[-1] else None
     return current
 
 
@@ -173,8 +175,6 @@ def ready(connection: sa.Connection) -> bool:
             f"the ledger's schema is at revision {current}, and qblock {__version__} works with {revisions()[-1]}; "
             "upgrade it: qblock ledger upgrade SPEC"
         )
-    # Another program may upgrade it between two transactions of a run.
-    connection.info[_READY] = connection.get_transaction() if current is not None else None
     return current is not None
 
 

@@ -103,6 +103,10 @@ class Database(ABC):
 class CrosswalkDatabase(Database):
     """The database that the crosswalk is in."""
 
+    def ready(self, connection: sa.Connection) -> bool:
+        """Whether there is a crosswalk. Raises QblockError for one whose schema is not this program's."""
+        return schema.ready(connection)
+
     @abstractmethod
     def session(self, connection: sa.Connection) -> Session:
         """A session on the private tables."""

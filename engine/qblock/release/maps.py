@@ -102,14 +102,12 @@ def map_of(spec: Spec, place: Store, event: RecordedEvent) -> Mapping[str, Any] 
 FIRST: RangesShown = "columns"
 
 
-def ranges_of(place: Store, event: RecordedEvent | None) -> RangesShown:
-    """How a version shows them; `columns` where there is no version."""
-    if event is None or event.version is None:
+def ranges_of(event: RecordedEvent | None, kept: str | None) -> RangesShown:
+    """How a version shows them, by the quantities kept with it; `columns` where there is no version."""
+    if event is None:
         return FIRST
-    with place.read() as reader:
-        text = reader.reference(event.release, event.version)
     try:
-        return "text" if text is None else Kept.of_text(text).ranges
+        return "text" if kept is None else Kept.of_text(kept).ranges
     except QblockError:  # which is said where the version is needed
         return "text"
 
@@ -120,4 +118,5 @@ def ranges_now(spec: Spec, place: Store) -> RangesShown:
         return spec.publish.ranges or FIRST
     with place.read() as reader:
         current = reader.current(spec.release)
-    return ranges_of(place, None if current is None else current.event)
+        kept = reader.reference(spec.release, current.version) if current else None
+    return ranges_of(current.event if current else None, kept)

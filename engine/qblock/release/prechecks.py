@@ -182,10 +182,8 @@ def is_unchanged(run: Run) -> bool:
         remembered = memory.result_of(book, run.spec.release)
     if remembered is None or remembered["fingerprint"] != run.fingerprint or run.pointer_problems:
         return False
-    with run.place.read() as reader:
-        text = reader.reference(run.spec.release, event.version or 0)
     same_target = event.target == run.identity.target or (event.target is None and event.view == run.target.view)
-    if text is None or not same_target or not run.target.intact(event.version or 0, Kept.of_text(text).columns):
+    if run.kept is None or not same_target or not run.target.intact(event.version or 0, Kept.of_text(run.kept).columns):
         return False
     joint.recall(remembered)
     known = {field.name for field in fields(ReleaseResult)}

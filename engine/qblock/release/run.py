@@ -84,6 +84,7 @@ class Run(Job):
         self.reserved = False
         self.recheck: Counted | None = None
         self.current: RecordedEvent | None = None
+        self.kept: str | None = None
         self.named: NamedMap | None = None
         self.confirmed: str | None = None
         self.fingerprint: str | None = None
@@ -97,9 +98,10 @@ class Run(Job):
             events = reader.history(release)
             self.version = reader.next_version(release)
             self.pointer_problems = reader.verify_pointer(release)
+            self.kept = reader.reference(release, current.version) if current else None
         self.current = current.event if current else None
         self.shown = {e.version: e for e in events if e.state in PUBLISHING and e.version is not None}
-        self.ranges = self.spec.publish.ranges or ranges_of(self.place, self.current)
+        self.ranges = self.spec.publish.ranges or ranges_of(self.current, self.kept)
         self.published_digests = {version: event.content_digest for version, event in self.shown.items()}
 
     def nothing_changed(self) -> bool:
@@ -125,9 +127,7 @@ class Run(Job):
 
     def _baseline_now(self, event: RecordedEvent) -> str | None:
         """What is stated by the quantities kept with the version of an event; None where they are lost or altered."""
-        assert event.version is not None
-        with self.place.read() as reader:
-            text = reader.reference(self.spec.release, event.version)
+        text = self.kept
         return None if text is None or kept_digest(text) != event.reference_digest else Kept.of_text(text).stated
 
     @property

@@ -53,6 +53,7 @@ class DuckdbFile(CrosswalkDatabase):
         self.writable = False
         self._kept: native.DuckDBPyConnection | None = None
         self._kept_read_only = False
+        self._ready = False
 
     def __enter__(self) -> Self:
         self._users += 1
@@ -66,8 +67,15 @@ class DuckdbFile(CrosswalkDatabase):
     def close(self) -> None:
         """Let others open the file."""
         if self._kept is not None:
-            kept, self._kept = self._kept, None
+            kept, self._kept, self._ready = self._kept, None, False
             kept.close()
+
+    def ready(self, connection: sa.Connection) -> bool:
+        if self._kept is None:
+            return super().ready(connection)
+        # Nobody else can alter the file while it is open here.
+        self._ready = self._ready or super().ready(connection)
+        return self._ready
 
     @contextmanager
     def translated(self) -> Iterator[None]:

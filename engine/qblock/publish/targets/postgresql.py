@@ -229,11 +229,12 @@ class PostgresqlTarget:
     def clear(self, kept: Sequence[int]) -> list[str]:
         removed = []
         with self._session() as session:
-            names = {self._version(version) for version in (*kept, self._pointer(session.connection))}
-            tables = self._tables(session.connection)
-        for table in of_kinds(tables, self.spec.release, VERSIONS):
-            if table.name not in names and self._drop(table.name, None):
-                removed.append(f"{SCHEMA}.{table.name}")
+            tables, names = self._tables(session.connection), {self._version(version) for version in kept}
+            others = [t.name for t in of_kinds(tables, self.spec.release, VERSIONS) if t.name not in names]
+            shown = self._version(self._pointer(session.connection)) if others else None
+        for name in others:
+            if name != shown and self._drop(name, None):
+                removed.append(f"{SCHEMA}.{name}")
         self.pack(tables)
         return removed
 
