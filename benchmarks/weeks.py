@@ -31,7 +31,7 @@ from benchmarks.units import one_group_by
 from qblock.cli.app import run as qblock
 from qblock.demo.people import generate
 from qblock.demo.write import SCHEMA, TABLE, load_people, write_demo
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.lag import memory
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
@@ -115,10 +115,10 @@ class Waits:
         """After a run that has shown so many newcomers."""
         with self.place.crosswalk.opened(read_only=True) as connection, self.place.translated():
             session = self.place.session(connection)
-            book = Book(session, session)
-            kept = memory.load(book, self.release)
+            crosswalk = Crosswalk(session, session)
+            kept = memory.load(crosswalk, self.release)
             assert kept is not None
-            t = book.tables.shown
+            t = crosswalk.tables.shown
             shown = set(session.fetch(sa.select(t.c.entity).where(t.c.release == self.release))["entity"].to_pylist())
         run = kept.memory.run
         now = {person: since for person, since in kept.memory.since.items() if person not in shown}

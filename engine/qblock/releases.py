@@ -333,7 +333,6 @@ class Release:
         return self._published(rollback(self.spec, version, wait=wait, reporter=Reporter(log, entries)))
 
     def _published(self, result: ReleaseResult) -> results.release.Published:
-
         return results.release.Published.model_validate(
             result.to_json() | {"in_words": self._seen(result.node, result.seen)}
         )

@@ -102,10 +102,10 @@ def _deciding(keep: Callable[..., None], when: str, stop: Callable[[], None]) ->
     armed = _around(keep, when, stop)
 
     @wraps(keep)
-    def wrapped(book: Any, *rest: Any) -> None:
+    def wrapped(crosswalk: Any, *rest: Any) -> None:
         if when == "committed":
-            sa.event.listen(book.own.connection, "commit", lambda _: _lines((PACKAGE,), 1, stop))
-        armed(book, *rest)
+            sa.event.listen(crosswalk.own.connection, "commit", lambda _: _lines((PACKAGE,), 1, stop))
+        armed(crosswalk, *rest)
 
     return wrapped
 

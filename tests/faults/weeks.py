@@ -119,9 +119,9 @@ class Weekly:
     def kept(self, people: People) -> dict[str, Any]:
         """What the steady job keeps, with names for digests, but for when anything was."""
         names = [f"n{i:05}" for i in range(people.known)]
-        with open_crosswalk(place_of(self.job.spec)) as book:
-            name_of = dict(zip(digests_of(book, names), names, strict=True))
-            t, fetch = book.tables, book.own.fetch
+        with open_crosswalk(place_of(self.job.spec)) as crosswalk:
+            name_of = dict(zip(digests_of(crosswalk, names), names, strict=True))
+            t, fetch = crosswalk.tables, crosswalk.own.fetch
 
             def named(unit: str) -> str:
                 return name_of[owner_of(unit)] + unit.removeprefix(owner_of(unit))
@@ -133,7 +133,7 @@ class Weekly:
                 )
                 for table in (t.shown, t.apart, t.waiting)
             }
-            state = json.loads(book.own.scalar(t.steady.select().with_only_columns(t.steady.c.state)))
+            state = json.loads(crosswalk.own.scalar(t.steady.select().with_only_columns(t.steady.c.state)))
         # Numbers of runs and versions, of which killed ones may have used some, and what the last run came to.
         for name in ("run", "moments", "awaits", "quiet"):
             state.pop(name, None)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qblock.joint.crosswalk import Book, open_crosswalk, prepare
+from qblock.joint.crosswalk import Crosswalk, open_crosswalk, prepare
 from qblock.joint.episodes import Mode
 from qblock.joint.gate import Verdict, check, members_of
 from qblock.joint.versions import record
@@ -67,7 +67,7 @@ def together(registers: Sequence[tuple[int, Register]]) -> list[Row]:
 
 
 def refused_seeds(
-    book: Book,
+    crosswalk: Crosswalk,
     spec: Spec,
     registers: Sequence[tuple[int, Register]],
     least: int | None = None,
@@ -82,14 +82,14 @@ def refused_seeds(
     k = least or registers[0][1].k
     refused: set[int] = set()
     for version in sorted({row.version for row in rows}):
-        found = candidate_of(book, rows, version, k, spec.release)
+        found = candidate_of(crosswalk, rows, version, k, spec.release)
         mine = [row for row in rows if row.version == version]
         for rule in MODES if mode is None else (mode,):
-            verdict: Verdict = check(book, spec, references(spec, mine), found, rule)
+            verdict: Verdict = check(crosswalk, spec, references(spec, mine), found, rule)
             if verdict.names:
-                entities = book.own.fetch(members_of(book, spec, verdict, found))["entity"].to_pylist()
+                entities = crosswalk.own.fetch(members_of(crosswalk, spec, verdict, found))["entity"].to_pylist()
                 refused |= {int(entity.split("/")[0]) for entity in entities}
-        record(book, found)
+        record(crosswalk, found)
     return refused
 
 
@@ -109,13 +109,13 @@ def least_candidates(register: Register, linked: bool) -> int:
     return min(unlinked, linkable(register)) if linked and shown else unlinked
 
 
-def attack(book: Book, seeds: Iterable[int], mode: Mode | None, release: str) -> tuple[Tally, set[int]]:
+def attack(crosswalk: Crosswalk, seeds: Iterable[int], mode: Mode | None, release: str) -> tuple[Tally, set[int]]:
     """Ask the gate about every history, and let the attackers loose on those that it passes; also the refused ones.
 
     mode: one rule alone, and the attacker that it is for; None: the gate, and the one who knows whose value changed.
     """
     registers = [(seed, history(seed)) for seed in seeds]
-    refused = refused_seeds(book, make_spec(release=release), registers, mode=mode)
+    refused = refused_seeds(crosswalk, make_spec(release=release), registers, mode=mode)
     passed = [(seed, r) for seed, r in registers if seed not in refused and r.published]
     disclosing = tuple(seed for seed, r in passed if least_candidates(r, mode != "episodes") < 2)
     changing = sum(len(r.episodes) > len(r.people) for _, r in passed)
@@ -137,8 +137,8 @@ def main(arguments: Sequence[str]) -> int:
             tally = Tally()
             for start in range(options.first, options.first + options.histories, BATCH):
                 seeds = range(start, min(start + BATCH, options.first + options.histories))
-                with warehouse.snapshot() as session, open_crosswalk(place, session) as book:
-                    tally += attack(book, seeds, mode, f"{mode}_{start}")[0]
+                with warehouse.snapshot() as session, open_crosswalk(place, session) as crosswalk:
+                    tally += attack(crosswalk, seeds, mode, f"{mode}_{start}")[0]
             print(f"{'J1 alone' if mode else 'J1 and J1-linked'}: {tally}")
             failed |= bool(tally.disclosing)
         warehouse.close()

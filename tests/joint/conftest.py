@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from engines import database
 
-from qblock.joint.crosswalk import Book, open_crosswalk, prepare
+from qblock.joint.crosswalk import Crosswalk, open_crosswalk, prepare
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of_url
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.postgresql import PostgresqlWarehouse
 
 MakePlace = Callable[[str, Path, str], AbstractContextManager[Store]]
-OpenBook = Callable[[], AbstractContextManager[Book]]
+OpenBook = Callable[[], AbstractContextManager[Crosswalk]]
 
 
 @pytest.fixture(scope="session")
@@ -55,17 +55,17 @@ def place(
 
 @pytest.fixture
 def open_a_book(place: Store) -> OpenBook:
-    """`with open_a_book() as book`: beside a session without a source; committed at the end."""
+    """`with open_a_book() as crosswalk`: beside a session without a source; committed at the end."""
 
     @contextmanager
-    def opened() -> Iterator[Book]:
+    def opened() -> Iterator[Crosswalk]:
         warehouse = (
             DuckdbWarehouse(None)
             if place.engine == "duckdb"
             else PostgresqlWarehouse(place.url.set(drivername="postgresql"))
         )
-        with warehouse.snapshot() as session, open_crosswalk(place, session) as book:
-            yield book
+        with warehouse.snapshot() as session, open_crosswalk(place, session) as crosswalk:
+            yield crosswalk
             if place.engine == "postgresql":
                 session.connection.commit()
         warehouse.close()
@@ -74,6 +74,6 @@ def open_a_book(place: Store) -> OpenBook:
 
 
 @pytest.fixture
-def book(open_a_book: OpenBook) -> Iterator[Book]:
+def crosswalk(open_a_book: OpenBook) -> Iterator[Crosswalk]:
     with open_a_book() as found:
         yield found

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from engines import sql_engine
 
 from qblock.joint.admission import Admission, freeze
-from qblock.joint.crosswalk import Book, open_crosswalk, prepare
+from qblock.joint.crosswalk import Crosswalk, open_crosswalk, prepare
 from qblock.joint.gate import Verdict, check
 from qblock.joint.texts import part_of, together
 from qblock.joint.versions import candidate, record
@@ -50,28 +50,28 @@ def make_spec(url: str, folder: Path, attributes: str = ATTRIBUTES, limit: int =
 
 
 @contextmanager
-def opened(spec: Spec, **more: Any) -> Iterator[tuple[Task, Book, Admission]]:
-    """A task over what is admitted, and the book; committed at the end."""
+def opened(spec: Spec, **more: Any) -> Iterator[tuple[Task, Crosswalk, Admission]]:
+    """A task over what is admitted, and the crosswalk; committed at the end."""
     place = place_of(spec)
     prepare(place)
     admission = Admission(spec, place, **more)
     with open_task(spec, relation=admission) as task:
-        with open_crosswalk(place, task.source.session) as book:
-            yield task, book, admission
+        with open_crosswalk(place, task.source.session) as crosswalk:
+            yield task, crosswalk, admission
         if place.engine == "postgresql":
             task.source.session.connection.commit()
 
 
 def publish(spec: Spec, version: int, node: tuple[int, ...], **more: Any) -> Verdict:
     """Check and record a version at a node, as the job does."""
-    with opened(spec, **more) as (task, book, _):
+    with opened(spec, **more) as (task, crosswalk, _):
         chosen = task.assess(node)
         assert chosen.satisfied
-        found = candidate(book, task, chosen, version)
+        found = candidate(crosswalk, task, chosen, version)
         references = [[part.reference for part in parts] for parts in chosen.counts.parts]
-        verdict = check(book, spec, references, found)
-        record(book, found)
-        freeze(book, task.source, found)
+        verdict = check(crosswalk, spec, references, found)
+        record(crosswalk, found)
+        freeze(crosswalk, task.source, found)
     return verdict
 
 
@@ -118,10 +118,10 @@ def test_without_freezing_a_lone_move_would_be_refused(warehouse, tmp_path: Path
     assert publish(spec, 1, (1, 2)).passed
     change(url, "UPDATE people SET zip = '22' WHERE id = 0")
     place = place_of(spec)
-    with open_task(spec) as task, open_crosswalk(place, task.source.session) as book:
+    with open_task(spec) as task, open_crosswalk(place, task.source.session) as crosswalk:
         chosen = task.assess((1, 2))
         references = [[part.reference for part in parts] for parts in chosen.counts.parts]
-        verdict = check(book, spec, references, candidate(book, task, chosen, 2))
+        verdict = check(crosswalk, spec, references, candidate(crosswalk, task, chosen, 2))
     assert not verdict.passed
     assert dict(verdict.models)["k_anonymity"] == 1
 
@@ -205,18 +205,18 @@ def test_people_set_apart_are_left_out(warehouse, tmp_path: Path) -> None:
     spec = make_spec(url, tmp_path)
     publish(spec, 1, (1, 2))
     change(url, "INSERT INTO people VALUES (8, '11', 51, 'flu'), (9, '12', 52, 'cold')")
-    with opened(spec) as (task, book, _admission):
+    with opened(spec) as (task, crosswalk, _admission):
         source = task.source
-        who = book.entity(sa.cast(source.relation.c.id, sa.Text), source.relation).label("entity")
+        who = crosswalk.entity(sa.cast(source.relation.c.id, sa.Text), source.relation).label("entity")
         query = sa.select(source.relation.c.id, who).select_from(source.relation)
         digests = {row["id"]: row["entity"] for row in source.session.fetch(query).to_pylist()}
     with opened(spec, leaving=[digests[3]]) as (task, _, _admission):
         assert set(contents(task)) == {0, 1, 2, 4, 5, 6, 7, 8, 9}
-    with opened(spec) as (_, book, _admission):
-        t = book.tables.apart
+    with opened(spec) as (_, crosswalk, _admission):
+        t = crosswalk.tables.apart
         states = {0: "out", 1: "leaving", 2: "queued", 3: "failed"}
         rows = [{"release": "people", "entity": digests[i], "why": "withdrawn", "state": s} for i, s in states.items()]
-        book.own.connection.execute(sa.insert(t), rows)
+        crosswalk.own.connection.execute(sa.insert(t), rows)
     with opened(spec) as (task, _, _admission):
         assert set(contents(task)) == set(range(2, 10))
 
@@ -231,13 +231,15 @@ def test_a_release_whose_versions_are_not_checked_together_takes_the_table_as_it
     assert not (tmp_path / "qblock").exists()
 
 
-def test_texts_of_any_kind_are_put_together_and_taken_apart(book: Book) -> None:
+def test_texts_of_any_kind_are_put_together_and_taken_apart(crosswalk: Crosswalk) -> None:
     texts = VALUES["t"]
-    table = book.own.load("qblock_texts", pa.table({"a": texts, "b": texts[::-1], "n": pa.array(range(8), pa.int64())}))
+    table = crosswalk.own.load(
+        "qblock_texts", pa.table({"a": texts, "b": texts[::-1], "n": pa.array(range(8), pa.int64())})
+    )
     place = together([table.c.a, table.c.b]).label("place")
     query = sa.select(place, table.c.n).subquery()
     parts = sa.select(query.c.place, part_of(query.c.place, 0).label("a"), part_of(query.c.place, 1).label("b"))
-    found = book.own.fetch(parts.order_by(query.c.n)).to_pylist()
+    found = crosswalk.own.fetch(parts.order_by(query.c.n)).to_pylist()
     assert [row["a"] for row in found] == texts
     assert [row["b"] for row in found] == texts[::-1]
     assert len({row["place"] for row in found}) == 8

@@ -10,7 +10,7 @@ import pytest
 from qblock.errors import InputError
 from qblock.joint.admission import freeze
 from qblock.joint.cohorts import cohort_size
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.episodes import VersionKey
 from qblock.joint.excluded import counts, digests_of, entities_apart
 from qblock.joint.gate import Verdict, check
@@ -55,20 +55,20 @@ def insert(url: str, text: str) -> None:
         change(url, "INSERT INTO people VALUES (:p, :b, :v)", p=person, b=block, v=value)
 
 
-def judged(book: Book, task: Task, version: int, node: tuple[int, ...] = NODE) -> tuple[Candidate, Verdict]:
+def judged(crosswalk: Crosswalk, task: Task, version: int, node: tuple[int, ...] = NODE) -> tuple[Candidate, Verdict]:
     chosen = task.assess(node)
     assert chosen.satisfied
-    found = candidate(book, task, chosen, version)
+    found = candidate(crosswalk, task, chosen, version)
     references = [[part.reference for part in parts] for parts in chosen.counts.parts]
-    return found, check(book, task.spec, references, found)
+    return found, check(crosswalk, task.spec, references, found)
 
 
 def publish(spec: Spec, version: int, **more: Any) -> Verdict:
-    with opened(spec, **more) as (task, book, _):
-        found, verdict = judged(book, task, version)
+    with opened(spec, **more) as (task, crosswalk, _):
+        found, verdict = judged(crosswalk, task, version)
         if verdict.passed:
-            record(book, found)
-            freeze(book, task.source, found)
+            record(crosswalk, found)
+            freeze(crosswalk, task.source, found)
     return verdict
 
 
@@ -82,35 +82,35 @@ def test_a_batch_of_leavers_closes_by_size_and_both_parts_must_pass(warehouse, t
     url = warehouse("people", table("p1:q:b p2:q:c p3:q:b t:q:a u:q:a r1:r:a r2:r:b r3:r:a r4:r:b"))
     spec = make_spec(url, tmp_path)
     publish(spec, 1)
-    with opened(spec) as (task, book, _):
-        assert withdraw(book, spec, digests_of(book, ["t", "r1", "nobody"])) == 2
-        assert batch(book, task.source, NODE, 2).waiting == 2
-        assert counts(book, "people") == {"withdrawn out": 1, "withdrawn queued": 2}
-    with opened(spec) as (task, book, _):
-        assert withdraw(book, spec, digests_of(book, ["u", "r2", "t"])) == 3
-        found = batch(book, task.source, NODE, 2)
+    with opened(spec) as (task, crosswalk, _):
+        assert withdraw(crosswalk, spec, digests_of(crosswalk, ["t", "r1", "nobody"])) == 2
+        assert batch(crosswalk, task.source, NODE, 2).waiting == 2
+        assert counts(crosswalk, "people") == {"withdrawn out": 1, "withdrawn queued": 2}
+    with opened(spec) as (task, crosswalk, _):
+        assert withdraw(crosswalk, spec, digests_of(crosswalk, ["u", "r2", "t"])) == 3
+        found = batch(crosswalk, task.source, NODE, 2)
         assert (len(found.members), found.blocks, found.waiting) == (4, 2, 0)
     assert not publish(spec, 2, leaving=found.members).passed
-    with opened(spec) as (_, book, _admission):
-        failed(book, spec, found, 2)
+    with opened(spec) as (_, crosswalk, _admission):
+        failed(crosswalk, spec, found, 2)
     assert publish(spec, 2).passed
-    with opened(spec) as (task, book, _):
-        assert withdraw(book, spec, digests_of(book, ["r3", "r4"])) == 2
-        second = batch(book, task.source, NODE, 2)
-        assert set(second.members) == set(digests_of(book, ["r3", "r4"]))
-    with opened(spec, leaving=second.members) as (task, book, _):
-        made, verdict = judged(book, task, 3)
+    with opened(spec) as (task, crosswalk, _):
+        assert withdraw(crosswalk, spec, digests_of(crosswalk, ["r3", "r4"])) == 2
+        second = batch(crosswalk, task.source, NODE, 2)
+        assert set(second.members) == set(digests_of(crosswalk, ["r3", "r4"]))
+    with opened(spec, leaving=second.members) as (task, crosswalk, _):
+        made, verdict = judged(crosswalk, task, 3)
         assert verdict.passed
-        record(book, made)
-        left(book, spec, second, made)
-    with opened(spec) as (task, book, _):
+        record(crosswalk, made)
+        left(crosswalk, spec, second, made)
+    with opened(spec) as (task, crosswalk, _):
         assert set(contents(task)) == {"p1", "p2", "p3", "t", "u", "r1", "r2"}
-        assert settle_leaving(book, spec, {1, 2}) == 0  # the run was stopped: they are queued again
-        assert counts(book, "people") == {"withdrawn failed": 4, "withdrawn out": 1, "withdrawn queued": 2}
-    with opened(spec, leaving=second.members) as (task, book, _):
-        left(book, spec, second, judged(book, task, 3)[0])
-        assert settle_leaving(book, spec, {1, 2, 3}) == 2
-        assert counts(book, "people") == {"withdrawn failed": 4, "withdrawn out": 3}
+        assert settle_leaving(crosswalk, spec, {1, 2}) == 0  # the run was stopped: they are queued again
+        assert counts(crosswalk, "people") == {"withdrawn failed": 4, "withdrawn out": 1, "withdrawn queued": 2}
+    with opened(spec, leaving=second.members) as (task, crosswalk, _):
+        left(crosswalk, spec, second, judged(crosswalk, task, 3)[0])
+        assert settle_leaving(crosswalk, spec, {1, 2, 3}) == 2
+        assert counts(crosswalk, "people") == {"withdrawn failed": 4, "withdrawn out": 3}
 
 
 def test_leaving_at_once_takes_whole_joint_cells(warehouse, tmp_path: Path) -> None:
@@ -119,17 +119,17 @@ def test_leaving_at_once_takes_whole_joint_cells(warehouse, tmp_path: Path) -> N
     publish(spec, 1)
     insert(url, "t:q:a u:q:b")
     assert publish(spec, 2).passed
-    with opened(spec) as (_, book, _admission):
-        who = digests_of(book, ["t"])
-        removal = whole_cells(book, spec, who)
-        assert set(removal.companions) == set(digests_of(book, ["u"]))
+    with opened(spec) as (_, crosswalk, _admission):
+        who = digests_of(crosswalk, ["t"])
+        removal = whole_cells(crosswalk, spec, who)
+        assert set(removal.companions) == set(digests_of(crosswalk, ["u"]))
         assert removal.versions == (VersionKey("people", 2),)
-        take_out(book, spec, removal, 3)
-        assert counts(book, "people") == {"cell out": 1, "withdrawn out": 1}
-        assert set(entities_apart(book, "people", ["out"])) == set(digests_of(book, ["t", "u"]))
-    with opened(spec) as (task, book, _):
+        take_out(crosswalk, spec, removal, 3)
+        assert counts(crosswalk, "people") == {"cell out": 1, "withdrawn out": 1}
+        assert set(entities_apart(crosswalk, "people", ["out"])) == set(digests_of(crosswalk, ["t", "u"]))
+    with opened(spec) as (task, crosswalk, _):
         assert set(contents(task)) == {"p1", "p2", "r1", "r2"}
-        assert judged(book, task, 3)[1].passed
+        assert judged(crosswalk, task, 3)[1].passed
 
 
 def test_the_published_node(warehouse, tmp_path: Path) -> None:
@@ -147,14 +147,14 @@ privacy: [{k_anonymity: {k: 2}}, {distinct_l_diversity: {l: 2}}]
     people = {"id": list("abcd"), "x": list("0011"), "y": list("0101"), "value": list("stts")}
     url = warehouse("people", people)
     spec = read_spec(two, tmp_path / "spec.yaml", {"URL": url})
-    with opened(spec) as (task, book, _):
-        assert published_node(book, spec) is None
-        made, verdict = judged(book, task, 1, (0, 1))
+    with opened(spec) as (task, crosswalk, _):
+        assert published_node(crosswalk, spec) is None
+        made, verdict = judged(crosswalk, task, 1, (0, 1))
         assert verdict.passed
-        record(book, made)
-    with opened(spec) as (_, book, _admission):
-        assert published_node(book, spec) == (0, 1)
+        record(crosswalk, made)
+    with opened(spec) as (_, crosswalk, _admission):
+        assert published_node(crosswalk, spec) == (0, 1)
         other = read_spec(
             two.replace("  y: {role: quasi_identifier, hierarchy: suppress}\n", ""), spec.path, {"URL": url}
         )
-        assert published_node(book, other) is None
+        assert published_node(crosswalk, other) is None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.episodes import Mode
 
 from .attacker import attack, least_candidates
@@ -34,8 +34,10 @@ def holds_at_every_version(register: Register, mode: Mode | None) -> bool:
 
 
 @pytest.mark.parametrize("mode", RULES)
-def test_the_gate_is_the_rule_and_no_history_that_it_passes_discloses_a_value(book: Book, mode: Mode | None) -> None:
-    tally, refused = attack(book, SEEDS, mode, "attacked")
+def test_the_gate_is_the_rule_and_no_history_that_it_passes_discloses_a_value(
+    crosswalk: Crosswalk, mode: Mode | None
+) -> None:
+    tally, refused = attack(crosswalk, SEEDS, mode, "attacked")
     assert refused == {seed for seed in SEEDS if not holds_at_every_version(history(seed), mode)}
     assert tally.tried == len(SEEDS)
     assert tally.passed > 200
@@ -43,14 +45,14 @@ def test_the_gate_is_the_rule_and_no_history_that_it_passes_discloses_a_value(bo
     assert tally.disclosing == (), str(tally)
 
 
-def test_the_gate_holds_both_rules_at_once(book: Book) -> None:
+def test_the_gate_holds_both_rules_at_once(crosswalk: Crosswalk) -> None:
     """Each history by itself: as a run asks, which knows only that something fails."""
     said: Counter[tuple[bool, bool]] = Counter()
     changing = [s for s in SEEDS if len(history(s).episodes) > len(history(s).people) and j1(history(s))]
     for seed in changing[:30]:
         register = history(seed)
         spec = make_spec(release=f"alone_{seed}")
-        for last, verdict in enumerate(publish(book, register, spec), 1):
+        for last, verdict in enumerate(publish(crosswalk, register, spec), 1):
             prefix = register.of_versions(register.versions[:last])
             first, linked = j1(prefix), j1_versions(prefix, changes=True)
             assert verdict.passed == (first and linked), (seed, last)

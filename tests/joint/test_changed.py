@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from qblock.joint.changed import changed_values
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.episodes import VersionKey
 from qblock.joint.versions import record
 
@@ -30,14 +30,14 @@ def changing(register: Register) -> bool:
     return len(register.episodes) > len(register.people)
 
 
-def test_people_with_another_value_are_counted(book: Book) -> None:
+def test_people_with_another_value_are_counted(crosswalk: Crosswalk) -> None:
     some = none = 0
     for seed in [seed for seed in range(400) if changing(history(seed))][:20]:
         register = history(seed)
         spec = make_spec(release=f"r{seed}")
         for last, version in enumerate(register.versions):
-            found = candidate_of(book, register.rows, version, register.k, spec.release)
-            since = changed_values(book, spec, found)
+            found = candidate_of(crosswalk, register.rows, version, register.k, spec.release)
+            since = changed_values(crosswalk, spec, found)
             expected = counted(register, register.versions[last - 1], version) if last else (0, 0)
             if expected[1]:
                 some += 1
@@ -46,15 +46,15 @@ def test_people_with_another_value_are_counted(book: Book) -> None:
             else:
                 none += 1
                 assert since is None
-            record(book, found)
+            record(crosswalk, found)
     assert min(some, none) > 10
 
 
-def test_a_recode_between_two_releases_of_an_audience_is_seen_too(book: Book) -> None:
+def test_a_recode_between_two_releases_of_an_audience_is_seen_too(crosswalk: Crosswalk) -> None:
     people = [Row(f"p{i}", 1, "q", "ab"[i % 2], True) for i in range(6)]
-    publish(book, Register(tuple(people)), make_spec(release="one"), audience=("two",))
+    publish(crosswalk, Register(tuple(people)), make_spec(release="one"), audience=("two",))
     recoded = [replace(row, value=row.value + "x") for row in people]
-    found = candidate_of(book, recoded, 1, 2, "two", ("one",))
-    since = changed_values(book, make_spec(release="two"), found)
+    found = candidate_of(crosswalk, recoded, 1, 2, "two", ("one",))
+    since = changed_values(crosswalk, make_spec(release="two"), found)
     assert since is not None
     assert (since.key, since.stayed, since.changed) == (VersionKey("one", 1), 6, 6)

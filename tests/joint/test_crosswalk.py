@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from engines import sql_engine
 
 from qblock.errors import InputError
-from qblock.joint.crosswalk import Book, decoded, open_crosswalk, prepare
+from qblock.joint.crosswalk import Crosswalk, decoded, open_crosswalk, prepare
 from qblock.joint.gate import check
 from qblock.joint.versions import candidate, record, recorded
 from qblock.ledger.stores import place_of
@@ -58,11 +58,11 @@ def make_spec(url: str, folder: Path, more: str = PRIVACY) -> Spec:
 
 
 @contextmanager
-def opened(spec: Spec) -> Iterator[tuple[Task, Book]]:
+def opened(spec: Spec) -> Iterator[tuple[Task, Crosswalk]]:
     place = place_of(spec)
     prepare(place)
-    with open_task(spec) as task, open_crosswalk(place, task.source.session) as book:
-        yield task, book
+    with open_task(spec) as task, open_crosswalk(place, task.source.session) as crosswalk:
+        yield task, crosswalk
 
 
 def expected_blocks() -> dict[str, tuple[str, str]]:
@@ -75,17 +75,19 @@ def expected_blocks() -> dict[str, tuple[str, str]]:
 def test_every_row_is_in_the_crosswalk_once_with_its_block_label_and_values(warehouse, tmp_path: Path) -> None:
     url = warehouse("people", COLUMNS)
     spec = make_spec(url, tmp_path)
-    with opened(spec) as (task, book):
+    with opened(spec) as (task, crosswalk):
         chosen: Assessment = task.assess(NODE)
         assert chosen.satisfied
-        record(book, candidate(book, task, chosen, 1))
+        record(crosswalk, candidate(crosswalk, task, chosen, 1))
         relation = task.source.relation
         digests = task.source.session.fetch(
-            sa.select(relation.c.person, book.entity(relation.c.person, relation).label("entity")).select_from(relation)
+            sa.select(relation.c.person, crosswalk.entity(relation.c.person, relation).label("entity")).select_from(
+                relation
+            )
         ).to_pylist()
-        rows = book.own.fetch(sa.select(book.tables.row)).to_pylist()
-        labels = book.own.fetch(sa.select(book.tables.block)).to_pylist()
-        versions = recorded(book)
+        rows = crosswalk.own.fetch(sa.select(crosswalk.tables.row)).to_pylist()
+        labels = crosswalk.own.fetch(sa.select(crosswalk.tables.block)).to_pylist()
+        versions = recorded(crosswalk)
     person = {row["entity"]: row["person"] for row in digests}
     assert len(person) == len(rows) == 14
     assert not set(person) & set(person.values())
@@ -121,14 +123,14 @@ def test_a_source_that_did_not_change_passes_again_and_a_split_by_another_node_d
     spec = make_spec(warehouse("people", COLUMNS), tmp_path)
     passing = {(3, 2, 1): True, (3, 2, 0): True, (2, 2, 1): False}
     for version, node in enumerate([(3, 2, 1), (3, 2, 1), (3, 2, 0), (2, 2, 1)], 1):
-        with opened(spec) as (task, book):
+        with opened(spec) as (task, crosswalk):
             chosen = task.assess(node)
-            found = candidate(book, task, chosen, version)
+            found = candidate(crosswalk, task, chosen, version)
             references = [[part.reference for part in parts] for parts in chosen.counts.parts]
-            verdict = check(book, spec, references, found)
+            verdict = check(crosswalk, spec, references, found)
             assert verdict.passed == passing[node], (version, verdict)
             assert verdict.versions == version
-            record(book, found)
+            record(crosswalk, found)
             if task.source.session.engine == "postgresql":
                 task.source.session.connection.commit()
 
@@ -147,14 +149,14 @@ def test_the_form_of_several_attributes_is_checked_in_joint_cells(warehouse, tmp
     url = warehouse("people", {name: values[:4] for name, values in columns.items()})
     for version, passes in ((1, True), (2, False)):
         spec = make_spec(url, tmp_path, several)
-        with opened(spec) as (task, book):
+        with opened(spec) as (task, crosswalk):
             chosen = task.assess((3, 2, 1))
             assert chosen.satisfied
-            found = candidate(book, task, chosen, version)
+            found = candidate(crosswalk, task, chosen, version)
             references = [[part.reference for part in parts] for parts in chosen.counts.parts]
-            verdict = check(book, spec, references, found)
+            verdict = check(crosswalk, spec, references, found)
             assert verdict.passed == passes
-            record(book, found)
+            record(crosswalk, found)
             if task.source.session.engine == "postgresql":
                 task.source.session.connection.commit()
         if version == 1:
@@ -176,8 +178,8 @@ def test_a_source_that_says_nothing_of_persons_has_no_crosswalk(warehouse, tmp_p
     url, message = warehouse("people", COLUMNS), "write `entity: COLUMN`, or `versions: {joint: none}`"
     text = SPEC.format(more="privacy:\n  - k_anonymity: {k: 2}\n").replace("entity: person\n", "")
     spec = read_spec(text, tmp_path / "spec.yaml", {"URL": url})
-    with opened(spec) as (task, book), pytest.raises(InputError, match=message):
-        candidate(book, task, task.assess((3, 2, 1)), 1)
+    with opened(spec) as (task, crosswalk), pytest.raises(InputError, match=message):
+        candidate(crosswalk, task, task.assess((3, 2, 1)), 1)
 
 
 INPATIENTS = """
@@ -213,20 +215,20 @@ def test_two_releases_of_the_inpatients_give_the_blocks_of_the_meet(warehouse, t
             {"URL": url},
         )
 
-    with opened(spec("figure2", "k_anonymity: {k: 4}")) as (task, book):
+    with opened(spec("figure2", "k_anonymity: {k: 4}")) as (task, crosswalk):
         chosen = task.assess((2, 1, 1))
-        record(book, candidate(book, task, chosen, 1))
+        record(crosswalk, candidate(crosswalk, task, chosen, 1))
         if task.source.session.engine == "postgresql":
             task.source.session.connection.commit()
     least = {"k_anonymity": ("k", profile["k"]), "distinct_l_diversity": ("l", profile["distinct_l"])}
     for model, (parameter, most) in least.items():
         for asked in (most, most + 1):
             second = spec("figure3", f"{model}: {{{parameter}: {asked}}}")
-            with opened(second) as (task, book):
+            with opened(second) as (task, crosswalk):
                 chosen = task.assess((1, 2, 1))
                 assert chosen.satisfied
                 references = [[part.reference for part in parts] for parts in chosen.counts.parts]
-                found = check(book, second, references, candidate(book, task, chosen, 1))
+                found = check(crosswalk, second, references, candidate(crosswalk, task, chosen, 1))
                 assert found.passed == (asked <= most)
                 assert (found.versions, found.cells) == (2, profile["blocks"])
     assert (found.failing, found.rows) == (profile["homogeneous_blocks"], profile["homogeneous_tuples"])

@@ -9,7 +9,7 @@ import pytest
 
 from qblock.hierarchy import from_rows
 from qblock.joint.bounds import Change, bounds, fewest, supports
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.episodes import VersionKey
 from qblock.joint.explanation import _margins, _rows, _vectors, evidence_of, explanation, joined_labels
 from qblock.joint.gate import check
@@ -26,10 +26,10 @@ pytestmark = pytest.mark.either_engine
 BY_NAME = {case.name: case for case in CASES}
 
 
-def gathered(book: Book, release: str):
-    versions = recorded(book, release)
-    rows = _rows(book, versions, None)
-    return evidence_of(*_vectors(book, rows, len(versions)), _margins(book, rows), 0)
+def gathered(crosswalk: Crosswalk, release: str):
+    versions = recorded(crosswalk, release)
+    rows = _rows(crosswalk, versions, None)
+    return evidence_of(*_vectors(crosswalk, rows, len(versions)), _margins(crosswalk, rows), 0)
 
 
 def canonical(evidence, failed):
@@ -43,23 +43,23 @@ def canonical(evidence, failed):
     return sorted(cells, key=str), sorted(sets.values()), evidence.values
 
 
-def test_the_counts_of_the_crosswalk_are_those_of_the_register(book: Book) -> None:
+def test_the_counts_of_the_crosswalk_are_those_of_the_register(crosswalk: Crosswalk) -> None:
     changing = [seed for seed in range(8, 200) if len(history(seed).episodes) > len(history(seed).people) + 2]
     for seed in (*range(8), *changing[:4]):
         register = history(seed)
-        publish(book, register, make_spec(release=f"h{seed}"))
-        assert canonical(*gathered(book, f"h{seed}")) == canonical(*plain_evidence(register)), seed
+        publish(crosswalk, register, make_spec(release=f"h{seed}"))
+        assert canonical(*gathered(crosswalk, f"h{seed}")) == canonical(*plain_evidence(register)), seed
 
 
-def test_the_reports_say_of_the_worked_scenarios_what_is_listed(book: Book, scenarios) -> None:
+def test_the_reports_say_of_the_worked_scenarios_what_is_listed(crosswalk: Crosswalk, scenarios) -> None:
     for number, scenario in enumerate(scenarios):
         if "register_csv" not in scenario:
             continue
         register = Register.of_csv(scenario["register_csv"], 2, 2)
         spec = make_spec(release=f"s{number}")
-        publish(book, register, spec)
+        publish(crosswalk, register, spec)
         one_block = from_rows(["block", "all"], [(b, "*") for b in blocks(register)], attribute="block")
-        found = explanation(book, spec, [one_block], 2)
+        found = explanation(crosswalk, spec, [one_block], 2)
         (left,) = found.left
         verdict = scenario["verdict"]
         assert left.supports == scenario["smallest"]["target_only"], scenario["id"]
@@ -73,7 +73,7 @@ def blocks(register: Register) -> list[str]:
     return sorted({row.block for row in register.rows} - {"*"}) or ["-"]
 
 
-def test_the_worked_releases(book: Book, golden, shared) -> None:
+def test_the_worked_releases(crosswalk: Crosswalk, golden, shared) -> None:
     for name in ("disclosing", "xor"):
         entry = golden[f"releases.{name}"]
         with (shared / "golden" / entry["file"]).open(encoding="utf-8", newline="") as file:
@@ -85,15 +85,15 @@ def test_the_worked_releases(book: Book, golden, shared) -> None:
         ]
         register = Register.of_csv("person,version,block,value,published\n" + "\n".join(lines))
         spec = make_spec(release=name)
-        verdicts = publish(book, register, spec)
+        verdicts = publish(crosswalk, register, spec)
         expected = entry["expected"]
         assert [v.passed for v in verdicts] == [True, False]
         assert min(expected["distinct_l of each"]) == 2
         quantities = references(spec, [row for row in register.rows if row.version == 2])
         for l in (1, 2):  # noqa: E741
             asked = make_spec(release=name, privacy=[f"distinct_l_diversity: {{l: {l}}}"])
-            assert check(book, asked, quantities[1:]).passed == (l <= expected["distinct_l at the meet (J1)"])
-        evidence, _ = gathered(book, name)
+            assert check(crosswalk, asked, quantities[1:]).passed == (l <= expected["distinct_l at the meet (J1)"])
+        evidence, _ = gathered(crosswalk, name)
         assert fewest(supports(evidence), evidence) == expected["joint distinct_l J2"]
         found = bounds(evidence)
         labels = [{0: "x=0", 1: "x=1"}, {0: "y=0", 1: "y=1"}]
@@ -104,14 +104,14 @@ def test_the_worked_releases(book: Book, golden, shared) -> None:
                 assert [found.lower[cell, i], found.upper[cell, i]] == listed[value], (name, named, value)
 
 
-def test_an_explanation_names_what_too_few_people_did(book: Book) -> None:
+def test_an_explanation_names_what_too_few_people_did(crosswalk: Crosswalk) -> None:
     register = BY_NAME["a lone mover"].register
     spec = make_spec()
-    publish(book, register.of_versions([1]), spec)
+    publish(crosswalk, register.of_versions([1]), spec)
     hierarchy = from_rows(["block", "all"], [("g", "*"), ("h", "*")], attribute="block")
     rows = [row for row in register.rows if row.version == 2]
-    found = candidate_of(book, rows, 2, 2)
-    said = explanation(book, spec, [hierarchy], 2, found)
+    found = candidate_of(crosswalk, rows, 2, 2)
+    said = explanation(crosswalk, spec, [hierarchy], 2, found)
     assert said.compared == 1
     assert said.changes == (
         (VersionKey("r", 1), Change("moved into", "h", 1)),
@@ -122,12 +122,12 @@ def test_an_explanation_names_what_too_few_people_did(book: Book) -> None:
     assert said.versions == (VersionKey("r", 1), VersionKey("r", 2))
 
 
-def test_a_history_with_too_many_cells_is_not_explained(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_history_with_too_many_cells_is_not_explained(crosswalk: Crosswalk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qblock.joint.explanation.LIMIT", 3)
     spec = make_spec()
-    publish(book, BY_NAME["two nodes that cross"].register, spec)
+    publish(crosswalk, BY_NAME["two nodes that cross"].register, spec)
     hierarchy = from_rows(["block", "all"], [(b, "*") for b in "ABCD"], attribute="block")
-    found = explanation(book, spec, [hierarchy], 2)
+    found = explanation(crosswalk, spec, [hierarchy], 2)
     assert not found.explained
     assert found.left == found.components == ()
     assert found.lines()[-1] == "there are more than 3 joint cells: too many to say which values remain in each"

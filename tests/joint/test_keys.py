@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.episodes import Mode
 from qblock.joint.excluded import digests_of, set_apart
 from qblock.joint.gate import Verdict, check
@@ -31,29 +31,29 @@ SEEDS = range(120)
 
 
 def published(
-    book: Book, rows: Sequence[Row], release: str, mode: Mode, rekeyed: Collection[int] = ()
+    crosswalk: Crosswalk, rows: Sequence[Row], release: str, mode: Mode, rekeyed: Collection[int] = ()
 ) -> list[Verdict]:
     """Every version of histories, their people known by digests; the key is changed before the versions named."""
     spec = make_spec(release=release)
     verdicts = []
     for version in sorted({row.version for row in rows}):
         if version in rekeyed:
-            new_key(book)
+            new_key(crosswalk)
         mine = [row for row in rows if row.version == version]
-        digests = digests_of(book, [row.person for row in mine])
+        digests = digests_of(crosswalk, [row.person for row in mine])
         known = [replace(row, person=who) for row, who in zip(mine, digests, strict=True)]
-        found = candidate_of(book, known, version, 2, release)
-        verdict = check(book, spec, references(spec, known), found, mode)
+        found = candidate_of(crosswalk, known, version, 2, release)
+        verdict = check(crosswalk, spec, references(spec, known), found, mode)
         verdicts.append(verdict)
-        record(book, found)
+        record(crosswalk, found)
     return verdicts
 
 
-def forget(book: Book) -> None:
+def forget(crosswalk: Crosswalk) -> None:
     """Empty the crosswalk but for its first key."""
-    for table in vars(book.tables).values():
+    for table in vars(crosswalk.tables).values():
         if isinstance(table, sa.Table):
-            book.own.run(sa.delete(table).where(table.c.id > 1) if "secret" in table.c else sa.delete(table))
+            crosswalk.own.run(sa.delete(table).where(table.c.id > 1) if "secret" in table.c else sa.delete(table))
 
 
 def said(verdict: Verdict) -> tuple[Any, ...]:
@@ -61,87 +61,89 @@ def said(verdict: Verdict) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("mode", ["episodes", "linked"])
-def test_histories_with_a_new_key_anywhere_give_the_same_joint_cells(book: Book, mode: Mode) -> None:
+def test_histories_with_a_new_key_anywhere_give_the_same_joint_cells(crosswalk: Crosswalk, mode: Mode) -> None:
     rows = together([(seed, history(seed)) for seed in SEEDS])
-    plain = published(book, rows, "r", mode)
+    plain = published(crosswalk, rows, "r", mode)
     assert sum(one.failing for one in plain) > 50
     for rekeyed in ({2}, {3}, {1, 2, 3}):
         # The names of joint cells hold the names of versions, so all are of one release, one after the other.
-        forget(book)
-        moved = published(book, rows, "r", mode, rekeyed)
+        forget(crosswalk)
+        moved = published(crosswalk, rows, "r", mode, rekeyed)
         assert [said(one) for one in moved] == [said(one) for one in plain]
 
 
-def test_the_database_and_the_program_take_the_same_chain_of_digests(book: Book) -> None:
+def test_the_database_and_the_program_take_the_same_chain_of_digests(crosswalk: Crosswalk) -> None:
     names = ["p", "ä", "日本", "", "a" * 200]
     old = None
     for keys in (1, 2, 3):
-        table = book.own.load(f"names_{keys}", _column(names))
-        query = sa.select(table.c.name, book.entity(table.c.name, table).label("digest"))
-        rows = book.source.fetch(_in_source(book, query, names, keys)).to_pylist()
+        table = crosswalk.own.load(f"names_{keys}", _column(names))
+        query = sa.select(table.c.name, crosswalk.entity(table.c.name, table).label("digest"))
+        rows = crosswalk.source.fetch(_in_source(crosswalk, query, names, keys)).to_pylist()
         found = {row["name"]: row["digest"] for row in rows}
-        assert [found[name] for name in names] == digests_of(book, names)
-        assert book.key_numbers() == list(range(1, keys + 1))
+        assert [found[name] for name in names] == digests_of(crosswalk, names)
+        assert crosswalk.key_numbers() == list(range(1, keys + 1))
         assert not set(found.values()) & set((old or {}).values())
         old = found
-        new_key(book)
+        new_key(crosswalk)
 
 
 def _column(names: list[str]) -> pa.Table:
     return pa.table({"name": names})
 
 
-def _in_source(book: Book, query: Any, names: list[str], keys: int) -> Any:
-    if book.own is not book.source:
-        book.source.load(f"names_{keys}", _column(names))
+def _in_source(crosswalk: Crosswalk, query: Any, names: list[str], keys: int) -> Any:
+    if crosswalk.own is not crosswalk.source:
+        crosswalk.source.load(f"names_{keys}", _column(names))
     return query
 
 
-def test_no_table_keeps_a_digest_of_the_old_key(book: Book) -> None:
+def test_no_table_keeps_a_digest_of_the_old_key(crosswalk: Crosswalk) -> None:
     """Whoever read the old key and any table of the crosswalk later on finds nobody by likely names."""
     rows = together([(seed, history(seed)) for seed in range(4)])
     for release in ("r0", "r1"):
-        published(book, rows, release, "episodes")
+        published(crosswalk, rows, release, "episodes")
     everybody = sorted({row.person for row in rows} | {"out"})
-    set_apart(book, "r0", digests_of(book, ["out"]), "withdrawn", "out", 1)
-    t = book.tables
-    book.own.run(sa.insert(t.turnover).values(release="r0", entity=digests_of(book, ["out"])[0], state="gone"))
+    set_apart(crosswalk, "r0", digests_of(crosswalk, ["out"]), "withdrawn", "out", 1)
+    t = crosswalk.tables
+    crosswalk.own.run(
+        sa.insert(t.turnover).values(release="r0", entity=digests_of(crosswalk, ["out"])[0], state="gone")
+    )
     frozen = {"release": "r0", "version": 1, "names": "[]", "place": ""}
-    book.own.run(sa.insert(t.frozen).values(entity=digests_of(book, [rows[0].person])[0], **frozen))
-    old = set(digests_of(book, everybody))
-    before, known = _texts(book), people(book)
+    crosswalk.own.run(sa.insert(t.frozen).values(entity=digests_of(crosswalk, [rows[0].person])[0], **frozen))
+    old = set(digests_of(crosswalk, everybody))
+    before, known = _texts(crosswalk), people(crosswalk)
     assert old <= before
-    number, moved = new_key(book)
-    after = _texts(book)
+    number, moved = new_key(crosswalk)
+    after = _texts(crosswalk)
     assert (number, moved) == (2, known)
     assert not old & after
-    assert set(digests_of(book, everybody)) <= after
-    assert people(book) == known
+    assert set(digests_of(crosswalk, everybody)) <= after
+    assert people(crosswalk) == known
     holding = {table.name for table in t.of_entities}
-    assert holding == {name for name, column in _columns(book) if column == "entity"}
+    assert holding == {name for name, column in _columns(crosswalk) if column == "entity"}
 
 
-def _columns(book: Book) -> list[tuple[str, str]]:
-    schema = SCHEMA if book.own.engine == "postgresql" else "main"
+def _columns(crosswalk: Crosswalk) -> list[tuple[str, str]]:
+    schema = SCHEMA if crosswalk.own.engine == "postgresql" else "main"
     query = (
         "SELECT table_name, column_name FROM information_schema.columns "
         f"WHERE table_schema = '{schema}' AND table_name LIKE 'crosswalk%'"
     )
-    return [tuple(row.values()) for row in book.own.fetch(query).to_pylist()]
+    return [tuple(row.values()) for row in crosswalk.own.fetch(query).to_pylist()]
 
 
-def _texts(book: Book) -> set[str]:
+def _texts(crosswalk: Crosswalk) -> set[str]:
     found: set[str] = set()
-    for table in vars(book.tables).values():
+    for table in vars(crosswalk.tables).values():
         if isinstance(table, sa.Table):
-            for row in book.own.fetch(sa.select(table)).to_pylist():
+            for row in crosswalk.own.fetch(sa.select(table)).to_pylist():
                 found |= {value for value in row.values() if isinstance(value, str)}
     return found
 
 
-def test_without_a_key_nobody_is_kept_by_name(book: Book) -> None:
-    book.own.run(sa.delete(book.tables.key))
+def test_without_a_key_nobody_is_kept_by_name(crosswalk: Crosswalk) -> None:
+    crosswalk.own.run(sa.delete(crosswalk.tables.key))
     with pytest.raises(QblockError, match="has no key"):
-        book.entity(sa.literal("somebody"), sa.table("nowhere"))
+        crosswalk.entity(sa.literal("somebody"), sa.table("nowhere"))
     with pytest.raises(QblockError, match="has no key"):
-        digests_of(book, ["somebody"])
+        digests_of(crosswalk, ["somebody"])

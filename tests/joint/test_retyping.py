@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 import pytest
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book, decoded, encoded
+from qblock.joint.crosswalk import Crosswalk, decoded, encoded
 from qblock.joint.retyping import encoded_texts
 from qblock.joint.texts import joined_text, parts_of, together
 
@@ -17,10 +17,10 @@ HOSTILE = ["", None, "N", "V3:abc", "a:b", "é\U0001f600", f"{chr(30)}1{chr(31)}
 
 
 @pytest.mark.parametrize("at", range(len(HOSTILE)))
-def test_texts_are_put_together_alike(open_a_book: type[AbstractContextManager[Book]], at: int) -> None:
+def test_texts_are_put_together_alike(open_a_book: type[AbstractContextManager[Crosswalk]], at: int) -> None:
     texts = [*HOSTILE[at:], *HOSTILE[:at]]
     literals = [sa.cast(sa.literal(text), sa.Text) for text in texts]
-    with open_a_book() as book:
-        value, place = (book.own.scalar(sa.select(one)) for one in (encoded(literals), together(literals)))
+    with open_a_book() as crosswalk:
+        value, place = (crosswalk.own.scalar(sa.select(one)) for one in (encoded(literals), together(literals)))
     assert (encoded_texts(texts), joined_text(texts)) == (value, place)
     assert (list(decoded(value)), parts_of(place)) == (texts, texts)

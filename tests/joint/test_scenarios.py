@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qblock.errors import InputError
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.episodes import Mode
 from qblock.search.run import open_task, run_search
 from qblock.spec import read_spec
@@ -43,7 +43,7 @@ def test_no_scenario_is_forgotten(scenarios) -> None:
     assert {s["id"] for s in scenarios if "register_csv" in s} == set(IDS)
 
 
-def test_the_gate_says_of_each_scenario_what_is_listed(book: Book, scenarios) -> None:
+def test_the_gate_says_of_each_scenario_what_is_listed(crosswalk: Crosswalk, scenarios) -> None:
     known = {scenario["id"]: scenario for scenario in scenarios}
     for scenario_id in IDS:
         scenario = known[scenario_id]
@@ -52,7 +52,7 @@ def test_the_gate_says_of_each_scenario_what_is_listed(book: Book, scenarios) ->
         modes: tuple[tuple[str, Mode | None], ...] = (("J1", "episodes"), ("J1-linked", "linked"), ("J1-linked", None))
         for rule, mode in modes:
             privacy = (f"k_anonymity: {{k: {k}}}", f"distinct_l_diversity: {{l: {l}}}")
-            found = verdict(book, register, make_spec(privacy, release=f"{mode}_{scenario_id}"), mode)
+            found = verdict(crosswalk, register, make_spec(privacy, release=f"{mode}_{scenario_id}"), mode)
             assert found.passed == (scenario["verdict"][rule] == "allow"), (scenario_id, rule)
             assert found.versions == len(register.versions)
             if mode == "episodes":
@@ -73,7 +73,7 @@ def pairs_of(register: Register) -> list[Register]:
     return [register.of_versions(pair) for pair in itertools.combinations(register.versions, 2)]
 
 
-def test_rules_that_are_too_weak_say_what_is_listed(book: Book, scenarios) -> None:
+def test_rules_that_are_too_weak_say_what_is_listed(crosswalk: Crosswalk, scenarios) -> None:
     """The gate is asked about the registers that such a rule would see."""
     registers = {s["id"]: Register.of_csv(s["register_csv"]) for s in scenarios if "register_csv" in s}
     asked = [(i, name, one) for name, rule in WEAK.items() for i, r in registers.items() for one in rule(r)]
@@ -81,7 +81,7 @@ def test_rules_that_are_too_weak_say_what_is_listed(book: Book, scenarios) -> No
     # One label for all that is suppressed: no block has as many rows as this k.
     for least in (None, 10**6):
         some = [(n, one) for n, (_, _, one) in enumerate(asked) if one.one_suppressed == (least is not None)]
-        refused |= refused_seeds(book, make_spec(release=f"weak_{least}"), some, least, "episodes")
+        refused |= refused_seeds(crosswalk, make_spec(release=f"weak_{least}"), some, least, "episodes")
     for scenario in scenarios:
         if scenario["id"] in registers:
             for name in WEAK:
@@ -118,7 +118,7 @@ def test_waiting_until_diverse_tells_and_waiting_by_size_does_not(scenarios) -> 
     assert left(failed, people) == by_size["candidates"]["register, knows the policy"]
 
 
-def test_the_gate_does_not_see_that_somebody_waited(book: Book, scenarios) -> None:
+def test_the_gate_does_not_see_that_somebody_waited(crosswalk: Crosswalk, scenarios) -> None:
     """What waiting until diverse publishes passes J1: only the rule for cohorts keeps it from being published."""
     known = {scenario["id"]: scenario for scenario in scenarios}
     for scenario_id in ("hold_back_until_diverse", "hold_back_by_size_only"):
@@ -131,7 +131,7 @@ def test_the_gate_does_not_see_that_somebody_waited(book: Book, scenarios) -> No
                 first = seen[line] == 1 and line in scenario["published_csv"][0]
                 person = f"p{line}" if first else f"n{line}{seen[line]}"
                 rows.append(Row(person, version, *line.split(","), True))
-        found = verdict(book, Register(tuple(rows)), make_spec(release=scenario_id))
+        found = verdict(crosswalk, Register(tuple(rows)), make_spec(release=scenario_id))
         assert found.passed == (scenario["verdict"]["J1"] == "allow")
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
-from qblock.joint.crosswalk import Book, encoded, fresh_name
+from qblock.joint.crosswalk import Crosswalk, encoded, fresh_name
 from qblock.joint.episodes import Mode, VersionKey, shown
 from qblock.joint.gate import Verdict, check
 from qblock.joint.types import First, Types
@@ -51,14 +51,19 @@ def make_spec(
 
 
 def candidate_of(
-    book: Book, rows: Iterable[Row], version: int, least: int, release: str = "r", audience: tuple[str, ...] = ()
+    crosswalk: Crosswalk,
+    rows: Iterable[Row],
+    version: int,
+    least: int,
+    release: str = "r",
+    audience: tuple[str, ...] = (),
 ) -> Candidate:
     """The rows of one version as a candidate: sizes and labels are counted in the database."""
     mine = [row for row in rows if row.version == version]
     sized_blocks = Counter(row.block for row in mine)
     blocks = sorted(sized_blocks)
     number = {block: i for i, block in enumerate(blocks)}
-    loaded = book.own.load(
+    loaded = crosswalk.own.load(
         fresh_name(),
         pa.table(
             {
@@ -72,7 +77,7 @@ def candidate_of(
     size = sa.func.count().over(partition_by=loaded.c.block)
     sized = sa.select(loaded, size.label("block_rows")).subquery()
     label = sa.cast(shown(sized.c.kept == 1, sized.c.block_rows, least), sa.Text)
-    table = book.own.store(
+    table = crosswalk.own.store(
         fresh_name(),
         sa.select(
             sized.c.entity,
@@ -116,7 +121,7 @@ def references(spec: Spec, rows: Iterable[Row]) -> list[list[Any]]:
 
 
 def publish(
-    book: Book,
+    crosswalk: Crosswalk,
     register: Register,
     spec: Spec,
     audience: tuple[str, ...] = (),
@@ -129,13 +134,13 @@ def publish(
     """
     verdicts = []
     for version in register.versions:
-        found = candidate_of(book, register.rows, version, least or register.k, spec.release, audience)
+        found = candidate_of(crosswalk, register.rows, version, least or register.k, spec.release, audience)
         mine = [row for row in register.rows if row.version == version]
-        verdicts.append(check(book, spec, references(spec, mine), found, mode))
-        record(book, found)
+        verdicts.append(check(crosswalk, spec, references(spec, mine), found, mode))
+        record(crosswalk, found)
     return verdicts
 
 
-def verdict(book: Book, register: Register, spec: Spec, mode: Mode | None = None) -> Verdict:
+def verdict(crosswalk: Crosswalk, register: Register, spec: Spec, mode: Mode | None = None) -> Verdict:
     """What the check says of all versions of a register together, as of the last one. mode: by one rule alone."""
-    return publish(book, register, spec, mode=mode)[-1]
+    return publish(crosswalk, register, spec, mode=mode)[-1]

@@ -50,15 +50,15 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "crosswalk: a version that is recorded is not in what was read before",
         "joint/versions.py",
-        "    book.read.clear()\n    same: list",
+        "    crosswalk.read.clear()\n    same: list",
         "    same: list",
         tests=("tests/joint/test_gate.py",),
     ),
     Mutation(
         "lag: what was decided does not outlast the run",
         "joint/lag/turn.py",
-        "                keep(book, release, self.turn)\n",
-        "                book.key_numbers()\n",
+        "                keep(crosswalk, release, self.turn)\n",
+        "                crosswalk.key_numbers()\n",
         tests=(f"{STEADY}::test_a_run_that_stops_after_a_batch_closed_lets_nobody_join_it",),
     ),
     Mutation(
@@ -99,7 +99,7 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "lag: a state outlives a version that shows the source",
         "joint/turn.py",
-        "        set_down(book, self.spec.release)\n",
+        "        set_down(crosswalk, self.spec.release)\n",
         "        pass\n",
         tests=(f"{STEADY}::test_a_release_that_lags_no_more_forgets_what_it_showed",),
     ),
@@ -143,8 +143,8 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "audience: what came meanwhile may be more",
         "joint/gate.py",
-        "members(spec, recorded(book))} == set(verdict.considered)",
-        "members(spec, recorded(book))} >= set(verdict.considered)",
+        "members(spec, recorded(crosswalk))} == set(verdict.considered)",
+        "members(spec, recorded(crosswalk))} >= set(verdict.considered)",
         tests=(f"{GATE}::test_a_version_recorded_meanwhile_is_seen_at_publication",),
     ),
     Mutation(
@@ -181,8 +181,8 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "withdrawal: a batch that failed is topped up",
         "joint/withdrawals.py",
-        "set(entities_apart(book, spec.release, [OUT, LEAVING, FAILED]))",
-        "set(entities_apart(book, spec.release, [OUT, LEAVING]))",
+        "set(entities_apart(crosswalk, spec.release, [OUT, LEAVING, FAILED]))",
+        "set(entities_apart(crosswalk, spec.release, [OUT, LEAVING]))",
         tests=(
             f"{APART}::test_a_batch_of_leavers_closes_by_size_and_both_parts_must_pass",
             "tests/release/test_waiting.py::test_a_batch_of_one_value_stays_in_and_is_not_topped_up",
@@ -238,7 +238,7 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "hashes: a release goes on with digests of another kind, in which nobody is the same",
         "joint/versions.py",
-        "if own[-1].first.hashed != book.hashes:",
+        "if own[-1].first.hashed != crosswalk.hashes:",
         "if own[-1].first.hashed is None:",
         tests=(f"{HASHES}::test_a_release_of_texts_does_not_go_on_with_hashes",),
     ),

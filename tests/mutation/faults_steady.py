@@ -59,7 +59,7 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "joint: people share a cell whatever it is known that they have rows",
         "joint/versions.py",
-        "return _by_rows(book, proposed) if spec.by_rows else proposed",
+        "return _by_rows(crosswalk, proposed) if spec.by_rows else proposed",
         "return proposed",
         tests=("tests/release/test_bundles.py::test_a_lone_number_of_rows_is_refused_where_it_may_be_known",),
     ),

@@ -41,8 +41,8 @@ def delete(job: Job, *people: str) -> None:
 
 
 def apart(job: Job) -> dict[str, int]:
-    with open_crosswalk(place_of(job.spec)) as book:
-        return counts(book, "people")
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
+        return counts(crosswalk, "people")
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import HEXADECIMAL, Book, open_crosswalk, prepare
+from qblock.joint.crosswalk import HEXADECIMAL, Crosswalk, open_crosswalk, prepare
 from qblock.joint.excluded import digests_of
 from qblock.joint.versions import recorded
 from qblock.ledger.stores import place_of, place_of_url
@@ -44,9 +44,9 @@ def sha(text: str) -> str:
 
 def known(job: Job) -> tuple[set[str], set[str]]:
     """The digests in the crosswalk, and those of everybody's hash by the program's own arithmetic."""
-    with open_crosswalk(place_of(job.spec)) as book:
-        key = book.own.scalar(sa.select(book.tables.key.c.secret).where(book.tables.key.c.id == 1))
-        assert [one.types.first.hashed for one in recorded(book) if one.types] == [True] * len(recorded(book))
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
+        key = crosswalk.own.scalar(sa.select(crosswalk.tables.key.c.secret).where(crosswalk.tables.key.c.id == 1))
+        assert [one.types.first.hashed for one in recorded(crosswalk) if one.types] == [True] * len(recorded(crosswalk))
     return {row["entity"] for row in rows_of(job)}, {sha(key + sha(key + sha(name))) for name in NAMES}
 
 
@@ -54,9 +54,9 @@ def test_people_are_known_by_digests_of_their_hashes(job: Job) -> None:
     job.run()
     found, expected = known(job)
     assert found == expected
-    with open_crosswalk(place_of(job.spec)) as book:
-        assert not found & set(digests_of(book, NAMES))
-        assert found == set(digests_of(book, NAMES, hashed=True))
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
+        assert not found & set(digests_of(crosswalk, NAMES))
+        assert found == set(digests_of(crosswalk, NAMES, hashed=True))
 
 
 def test_a_release_goes_on_as_with_keyed_texts(job: Job) -> None:
@@ -72,18 +72,18 @@ def test_a_release_goes_on_as_with_keyed_texts(job: Job) -> None:
 
 def test_the_source_is_lent_no_key(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     lent: list[str] = []
-    true = Book.lend
+    true = Crosswalk.lend
 
-    def lending(self: Book, query: Any) -> Any:
+    def lending(self: Crosswalk, query: Any) -> Any:
         lent.append(json.dumps(self.own.fetch(query).to_pylist()))
         return true(self, query)
 
-    monkeypatch.setattr(Book, "lend", lending)
+    monkeypatch.setattr(Crosswalk, "lend", lending)
     job.run()
     insert(job, "n1:q:a n2:q:b")
     assert job.run().status == "published"
-    with open_crosswalk(place_of(job.spec)) as book:
-        (key,) = book.own.fetch(sa.select(book.tables.key.c.secret))["secret"].to_pylist()
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
+        (key,) = crosswalk.own.fetch(sa.select(crosswalk.tables.key.c.secret))["secret"].to_pylist()
     assert lent
     assert not [text for text in lent if key in text]
 
@@ -142,9 +142,12 @@ def test_a_crosswalk_beside_another_source_is_read_with_temporary_tables(
     prepare(place)
     nobody: Any = None
     for _ in range(2):  # nor is a table left to be in the way of the next
-        with open_crosswalk(place, nobody, read_only=True) as book:
-            assert book.own.scalar(sa.select(book.own.load("hashes", pa.table({"hashed": ["a"]})).c.hashed)) == "a"
+        with open_crosswalk(place, nobody, read_only=True) as crosswalk:
+            assert (
+                crosswalk.own.scalar(sa.select(crosswalk.own.load("hashes", pa.table({"hashed": ["a"]})).c.hashed))
+                == "a"
+            )
             if engine == "postgresql":  # a file is open for reading alone
-                book.own.run(sa.insert(book.tables.key).values(id=2, secret="none"))
-    with open_crosswalk(place) as book:
-        assert book.key_numbers() == [1]
+                crosswalk.own.run(sa.insert(crosswalk.tables.key).values(id=2, secret="none"))
+    with open_crosswalk(place) as crosswalk:
+        assert crosswalk.key_numbers() == [1]

@@ -39,10 +39,10 @@ def changes(job: Job) -> dict[str, Any]:
 
 def state(job: Job) -> list[Any]:
     """Everything that the crosswalk keeps, but for when."""
-    with open_crosswalk(place_of(job.spec)) as book:
-        t = book.tables
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
+        t = crosswalk.tables
         return [
-            sorted(map(repr, book.own.fetch(table.select()).to_pylist()))
+            sorted(map(repr, crosswalk.own.fetch(table.select()).to_pylist()))
             for table in (t.version, t.row, t.apart, t.frozen, t.shown, t.waiting, t.steady, t.turnover)
         ]
 

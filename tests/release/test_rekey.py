@@ -28,9 +28,9 @@ PEOPLE = " ".join(f"{block}{i}:{block}:{'ab'[i % 2]}" for block in "qr" for i in
 
 def rows_of(job: Job) -> list[dict[str, Any]]:
     """The crosswalk's rows, by version and digest."""
-    with open_crosswalk(place_of(job.spec)) as book:
-        t = book.tables.row
-        found = list(book.own.fetch(sa.select(t).order_by(t.c.version, t.c.entity)).to_pylist())
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
+        t = crosswalk.tables.row
+        found = list(crosswalk.own.fetch(sa.select(t).order_by(t.c.version, t.c.entity)).to_pylist())
     return found
 
 
@@ -60,8 +60,8 @@ def test_the_event_holds_no_secret(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
     job.begin()
     rekey(place_of(job.spec))
-    with open_crosswalk(place_of(job.spec)) as book:
-        secrets = book.own.fetch(sa.select(book.tables.key.c.secret))["secret"].to_pylist()
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
+        secrets = crosswalk.own.fetch(sa.select(crosswalk.tables.key.c.secret))["secret"].to_pylist()
     assert len(set(secrets)) == 2
     told = json.dumps(history(job.spec))
     assert not [secret for secret in secrets if secret in told]
@@ -121,11 +121,11 @@ def test_no_release_begins_while_the_key_is_changed(make_job: MakeJob, monkeypat
     place = place_of(job.spec)
     said: list[str] = []
 
-    def meanwhile(book: Any) -> Any:
+    def meanwhile(crosswalk: Any) -> Any:
         with pytest.raises(Busy, match="key of the crosswalk is being changed"), place.lock("another"):
             pass
         said.append("tried")
-        return original(book)
+        return original(crosswalk)
 
     original = module.new_key
     monkeypatch.setattr(module, "new_key", meanwhile)
@@ -154,8 +154,8 @@ def test_a_change_that_was_killed_before_its_event_is_written_is_finished(
     assert events(job, "rekeyed")[0]["detail"] == {"key": 2, "people": 12}
     # Killed after the event and before what is owed was dropped: twice is once.
     number = len(events(job, "rekeyed"))
-    with open_crosswalk(place_of(job.spec)) as book:
-        book.own.run(sa.insert(book.tables.rekeyed).values(release="people", key=2, people=12))
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
+        crosswalk.own.run(sa.insert(crosswalk.tables.rekeyed).values(release="people", key=2, people=12))
     assert job.run().status == "unchanged"
     assert len(events(job, "rekeyed")) == number
 
@@ -165,8 +165,8 @@ def test_a_change_that_fails_halfway_changes_nothing(make_job: MakeJob, monkeypa
     job.begin()
     before = rows_of(job)
 
-    def half(book: Any) -> Any:
-        original(book)
+    def half(crosswalk: Any) -> Any:
+        original(crosswalk)
         raise ZeroDivisionError
 
     original = module.new_key

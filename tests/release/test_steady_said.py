@@ -32,10 +32,10 @@ NOT_DECIDED = ("crosswalk_key", "crosswalk_turnover", "crosswalk_episode", "cros
 
 def kept_privately(job: Job) -> dict[str, list[tuple[Any, ...]]]:
     """Everything in the crosswalk."""
-    with open_crosswalk(place_of(job.spec)) as book:
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
         return {
-            table.name: sorted(tuple(row.values()) for row in book.own.fetch(sa.select(table)).to_pylist())
-            for table in vars(book.tables).values()
+            table.name: sorted(tuple(row.values()) for row in crosswalk.own.fetch(sa.select(table)).to_pylist())
+            for table in vars(crosswalk.tables).values()
             if isinstance(table, sa.Table) and table.name not in NOT_DECIDED
         }
 
@@ -99,12 +99,12 @@ def test_a_run_that_lags_by_more_than_the_spec_allows_says_so_to_the_hook(
     assert told(max_lag=0.2) == ("unchanged", [])
     assert told(max_lag=0.19) == ("lagging", ["max_lag"])
     assert told(max_wait="1h") == ("unchanged", [])
-    with open_crosswalk(place_of(job.spec)) as book:
-        t = book.tables.steady
-        state = json.loads(book.own.scalar(sa.select(t.c.state)))
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
+        t = crosswalk.tables.steady
+        state = json.loads(crosswalk.own.scalar(sa.select(t.c.state)))
         state.pop("quiet", None)
         state["moments"] = dict.fromkeys(state["moments"], "2020-01-01T00:00:00+00:00")
-        book.own.run(sa.update(t).values(state=json.dumps(state)))
+        crosswalk.own.run(sa.update(t).values(state=json.dumps(state)))
     assert told(max_wait="1h") == ("lagging", ["max_wait"])
 
 

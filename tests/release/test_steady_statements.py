@@ -22,10 +22,10 @@ def test_the_check_of_versions_together_is_as_many_statements_however_many_there
     counted: list[int] = []
     check = turn.check
 
-    def counting(book: Any, *arguments: Any, **more: Any) -> Any:
-        before = book.own.statements
-        found = check(book, *arguments, **more)
-        counted.append(book.own.statements - before)
+    def counting(crosswalk: Any, *arguments: Any, **more: Any) -> Any:
+        before = crosswalk.own.statements
+        found = check(crosswalk, *arguments, **more)
+        counted.append(crosswalk.own.statements - before)
         return found
 
     monkeypatch.setattr(turn, "check", counting)

@@ -52,10 +52,10 @@ def confirmed(job: Job) -> Job:
 
 def kept(job: Job) -> dict[str, int]:
     """How many are kept in each state."""
-    with open_crosswalk(place_of(job.spec)) as book:
-        t = book.tables.turnover
+    with open_crosswalk(place_of(job.spec)) as crosswalk:
+        t = crosswalk.tables.turnover
         query = sa.select(t.c.state, sa.func.count().label("n")).where(t.c.release == job.spec.release)
-        rows = book.own.fetch(query.group_by(t.c.state)).to_pylist()
+        rows = crosswalk.own.fetch(query.group_by(t.c.state)).to_pylist()
     return {row["state"]: row["n"] for row in rows}
 
 
@@ -195,8 +195,8 @@ def test_random_people_who_come_and_go_are_counted_as_by_hand(make_job: MakeJob)
             delete(job, *going)
         insert(job, " ".join(f"{name}:q:{rng.choice('ab')}" for name in sorted(coming)))
         here = (here - going) | coming
-        with open_crosswalk(place_of(job.spec)) as book:
-            out = book.own.scalar(sa.select(sa.func.count()).select_from(book.tables.apart))
+        with open_crosswalk(place_of(job.spec)) as crosswalk:
+            out = crosswalk.own.scalar(sa.select(sa.func.count()).select_from(crosswalk.tables.apart))
         if out:
             break  # a cohort failed or left, and its people do not count any more
         now_waiting, now_gone = here - ever, newest - here

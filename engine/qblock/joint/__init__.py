@@ -6,13 +6,16 @@ Within a run of the job, with the release's lock held:
     admission = Admission(spec, place)                frozen quasi-identifiers; people set apart are left out
     with open_task(spec, relation=admission) as task:
         chosen = ...                                  a node, and what of it is suppressed
-        with open_crosswalk(place, task.source.session) as book:
-            found = candidate(book, task, chosen, version)
-            verdict = check(book, spec, references, found)      J1 and J1-linked; counts only
-            record(book, found); freeze(book, task.source, found)     where it passed, before anything is staged
-            explanation(book, spec, task.source.hierarchies, k, found).lines()     where it did not: reports
+        with open_crosswalk(place, task.source.session) as crosswalk:
+            proposed = candidate(crosswalk, task, chosen, version)
+            verdict = check(crosswalk, spec, references, proposed)      J1 and J1-linked; counts only
+            # where it passed, before anything is staged
+            record(crosswalk, proposed)
+            freeze(crosswalk, task.source, proposed)
+            # where it did not: reports
+            explanation(crosswalk, spec, task.source.hierarchies, k, proposed).lines()
     ...
-    unchanged(book, spec, verdict)                    in the transaction that publishes
+    unchanged(crosswalk, spec, verdict)               in the transaction that publishes
 
 Every version in the crosswalk counts as readable, for good, whether it is retired or not. One that was recorded and
 never shown must be taken out by `discard`, under the lock, before the next check.

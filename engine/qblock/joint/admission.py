@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book, fresh_name, open_crosswalk
+from qblock.joint.crosswalk import Crosswalk, fresh_name, open_crosswalk
 from qblock.joint.episodes import NOTHING
 from qblock.joint.texts import part_of, texts_of, together
 from qblock.joint.type_checks import cannot_hold, check_types
@@ -63,29 +63,29 @@ class Admission:
         entity = self.spec.entity
         if entity is None or self.spec.versions.joint == "none":
             return table
-        with open_crosswalk(self.place, session, read_only=self.read_only) as book:
+        with open_crosswalk(self.place, session, read_only=self.read_only) as crosswalk:
             release = self.spec.release
             if self.shown is not None:
-                check_types(book, self.spec, columns, self.shown)
-            t = book.tables
+                check_types(crosswalk, self.spec, columns, self.shown)
+            t = crosswalk.tables
             gone = sa.select(t.apart.c.entity).where(t.apart.c.release == release, t.apart.c.state.in_(GONE))
-            if book.own.scalar(sa.select(sa.func.count()).select_from(gone.subquery())):
-                self.excluded = book.lend(gone)
-            layouts = book.own.fetch(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
+            if crosswalk.own.scalar(sa.select(sa.func.count()).select_from(gone.subquery())):
+                self.excluded = crosswalk.lend(gone)
+            layouts = crosswalk.own.fetch(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
             names = layouts["names"].to_pylist()
             if names:
-                self.known = book.lend(frozen(book, release))
+                self.known = crosswalk.lend(frozen(crosswalk, release))
             self._check_types(session, columns, names)
-            known = [v for v in recorded(book) if v.key.release != release or self._counts(v.key.version)]
-            first = first_of(book, known, self.spec, columns)
+            known = [v for v in recorded(crosswalk) if v.key.release != release or self._counts(v.key.version)]
+            first = first_of(crosswalk, known, self.spec, columns)
             person = session.comparable(table.c[entity], columns[entity])
-            who = book.entity(entity_text(session, person, columns[entity], first), table).label(DIGEST)
+            who = crosswalk.entity(entity_text(session, person, columns[entity], first), table).label(DIGEST)
             read = [column for column in table.c if column.name in columns_read(self.spec)]
             rows = sa.select(*read, who).subquery("qblock_source")
             self.everybody = rows
             if not names and self.excluded is None and not self.leaving:
                 # Where everybody's digest was asked for, it is not asked for again.
-                return rows if book.hashes else table
+                return rows if crosswalk.hashes else table
         joined: sa.FromClause = rows
         if self.known is not None:
             joined = rows.outerjoin(self.known, self.known.c.entity == rows.c[DIGEST])
@@ -155,9 +155,9 @@ class Admission:
         return query
 
 
-def frozen(book: Book, release: str) -> Query:
+def frozen(crosswalk: Crosswalk, release: str) -> Query:
     """The quasi-identifiers that a release has frozen: entity, names (a JSON list), place (their texts)."""
-    t = book.tables
+    t = crosswalk.tables
     # Not by a window function: DuckDB 1.5 fails internally on some plans that keep the first row of a window.
     newest = (
         sa.select(t.frozen.c.entity, sa.func.max(t.frozen.c.version).label("version"))
@@ -170,37 +170,37 @@ def frozen(book: Book, release: str) -> Query:
     return sa.select(*columns).select_from(t.frozen.join(newest, same)).where(t.frozen.c.release == release)
 
 
-def freeze(book: Book, source: SourceTable, candidate: Candidate) -> None:
+def freeze(crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> None:
     """Freeze the quasi-identifiers of all whom the candidate is the first to show, in the transaction that records it.
 
     A block that failed for its values is shown by its label, so its people are frozen too. source: opened by an
     Admission, whose values of earlier entities already are the frozen ones.
     """
-    t, about = book.tables.frozen, candidate.about
+    t, about = crosswalk.tables.frozen, candidate.about
     names = canonical(list(source.quasi_identifiers))
     layout = sa.cast(sa.literal(names), sa.Text)
-    known = frozen(book, about.key.release).subquery("known")
+    known = frozen(crosswalk, about.key.release).subquery("known")
     same = sa.and_(known.c.entity == candidate.rows.c.entity, known.c.names == layout)
-    new = book.own.store(
+    new = crosswalk.own.store(
         fresh_name(),
         sa.select(candidate.rows.c.entity)
         .select_from(candidate.rows.outerjoin(known, same))
         .where(candidate.rows.c.shown != NOTHING, known.c.entity.is_(None)),
     )
-    if book.own.scalar(sa.select(sa.func.count()).select_from(new)):
-        wanted = book.lend(sa.select(new.c.entity))
+    if crosswalk.own.scalar(sa.select(sa.func.count()).select_from(new)):
+        wanted = crosswalk.lend(sa.select(new.c.entity))
         texts = together(texts_of(source, source.quasi_identifiers))
-        rows = sa.select(entity_of(book, source).label("entity"), texts.label("place")).subquery("rows")
+        rows = sa.select(entity_of(crosswalk, source).label("entity"), texts.label("place")).subquery("rows")
         query = sa.select(rows.c.entity, rows.c.place).select_from(rows.join(wanted, wanted.c.entity == rows.c.entity))
-        brought = book.bring(query)
+        brought = crosswalk.bring(query)
         columns: list[Any] = [sa.cast(sa.literal(about.key.release), sa.Text), sa.literal(about.key.version)]
         into = sa.insert(t).from_select(
             ["release", "version", "names", "entity", "place"],
             sa.select(*columns, layout, brought.c.entity, brought.c.place),
         )
-        book.own.run(into)
-        book.own.drop(brought)
-    book.own.drop(new)
+        crosswalk.own.run(into)
+        crosswalk.own.drop(brought)
+    crosswalk.own.drop(new)
 
 
 def _position(layout: str, name: str) -> int | None:

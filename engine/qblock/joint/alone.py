@@ -61,8 +61,8 @@ class NotJoint:
         """Raise Refused where people have withdrawn, and the spec would have them shown again."""
         if not has_crosswalk(self.place):
             return
-        with open_crosswalk(self.place) as book:
-            gone = len(withdrawals.withdrawn(book, self.spec.release))
+        with open_crosswalk(self.place) as crosswalk:
+            gone = len(withdrawals.withdrawn(crosswalk, self.spec.release))
         if gone:
             raise Refused(
                 f"{gone} people have withdrawn from release {self.spec.release}, and without `entity`, or with "

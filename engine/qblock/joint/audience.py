@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.episodes import VersionKey
 from qblock.joint.reading import lacking
 from qblock.joint.versions import recorded
@@ -13,9 +13,9 @@ from qblock.ledger.store import Store
 from qblock.spec import Spec
 
 
-def check_audience(book: Book, spec: Spec, place: Store) -> None:
+def check_audience(crosswalk: Crosswalk, spec: Spec, place: Store) -> None:
     """Raise Refused where a release that the same readers may hold has versions that no crosswalk knows."""
-    known = {version.key for version in recorded(book)}
+    known = {version.key for version in recorded(crosswalk)}
     with place.read() as reader:
         for name in spec.versions.audience:
             events = [e for e in reader.history(name) if e.state in PUBLISHING and e.version is not None]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.episodes import PUBLISHED, VersionKey
 from qblock.joint.gate import members
 from qblock.joint.versions import Candidate, recorded
@@ -28,16 +28,16 @@ class Changed:
         )
 
 
-def changed_values(book: Book, spec: Spec, candidate: Candidate) -> Changed | None:
+def changed_values(crosswalk: Crosswalk, spec: Spec, candidate: Candidate) -> Changed | None:
     """What changed since the newest version of the first release that the audience may hold, its own before others, of
     which anything has."""
-    newest = {v.key.release: v.key for v in members(spec, recorded(book)) if v.key != candidate.about.key}
+    newest = {v.key.release: v.key for v in members(spec, recorded(crosswalk)) if v.key != candidate.about.key}
     keys = sorted(newest.values(), key=lambda key: key.release != spec.release)
-    return next((since for key in keys if (since := _since(book, candidate, key)).changed), None)
+    return next((since for key in keys if (since := _since(crosswalk, candidate, key)).changed), None)
 
 
-def _since(book: Book, candidate: Candidate, key: VersionKey) -> Changed:
-    t = book.tables.row
+def _since(crosswalk: Crosswalk, candidate: Candidate, key: VersionKey) -> Changed:
+    t = crosswalk.tables.row
     before = (
         sa.select(t.c.entity, t.c.value)
         .where(t.c.release == key.release, t.c.version == key.version, t.c.shown == PUBLISHED)
@@ -46,5 +46,5 @@ def _since(book: Book, candidate: Candidate, key: VersionKey) -> Changed:
     both = before.join(candidate.rows, candidate.rows.c.entity == before.c.entity)
     differs = sa.func.coalesce(sa.func.sum(sa.case((before.c.value != candidate.rows.c.value, 1), else_=0)), 0)
     query = sa.select(sa.func.count().label("stayed"), sa.cast(differs, sa.BigInteger).label("changed"))
-    (row,) = book.own.fetch(query.select_from(both)).to_pylist()
+    (row,) = crosswalk.own.fetch(query.select_from(both)).to_pylist()
     return Changed(key, int(row["stayed"]), int(row["changed"]))

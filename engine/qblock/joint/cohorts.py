@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.versions import coded, entity_of, least_rows
 from qblock.lattice import Node
 from qblock.source import SourceTable
@@ -33,11 +33,11 @@ def cohort_size(spec: Spec) -> int:
 
 
 def in_blocks(
-    book: Book, source: SourceTable, node: Node, people: sa.FromClause
+    crosswalk: Crosswalk, source: SourceTable, node: Node, people: sa.FromClause
 ) -> dict[tuple[int, ...], tuple[str, ...]]:
     """The digests of the people of another relation in each block of a node."""
     joined, codes = coded(source, node)
-    columns = [entity_of(book, source).label("entity"), *(c.label(f"q{i}") for i, c in codes.items())]
+    columns = [entity_of(crosswalk, source).label("entity"), *(c.label(f"q{i}") for i, c in codes.items())]
     rows = sa.select(*columns).select_from(joined).subquery("rows")
     query = sa.select(*rows.c).join(people, people.c.entity == rows.c.entity).order_by(rows.c.entity)
     blocks: dict[tuple[int, ...], list[str]] = {}

@@ -1,4 +1,4 @@
-"""The book of a place: the database that holds the crosswalk, beside the session that reads the source."""
+"""The crosswalk of a place, beside the session that reads the source."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _names: ContextVar[Iterator[int]] = ContextVar("names of temporary tables", defa
 
 
 @dataclass(frozen=True, eq=False)
-class Book:
+class Crosswalk:
     """The crosswalk, open within one transaction. source: reads the source; own: reads and writes the crosswalk.
 
     On PostgreSQL they are one session: what is written is committed with the transaction that stages the version. On
-    DuckDB the crosswalk is a file of its own, committed when the book is closed, and rows go over as Arrow columns.
+    DuckDB the crosswalk is a file of its own, committed when it is closed, and rows go over as Arrow columns.
     read: the versions that were read from it, until one is written (`joint.versions`).
     """
 
@@ -172,7 +172,7 @@ def prepare(place: Store) -> None:
 
 
 @contextmanager
-def open_crosswalk(place: Store, session: Session | None = None, *, read_only: bool = False) -> Iterator[Book]:
+def open_crosswalk(place: Store, session: Session | None = None, *, read_only: bool = False) -> Iterator[Crosswalk]:
     """The crosswalk of a place beside a session of its source. `prepare` must have been called.
 
     In the source's database: within the session's own transaction. Elsewhere, and without a session: in a transaction
@@ -182,7 +182,7 @@ def open_crosswalk(place: Store, session: Session | None = None, *, read_only: b
     """
     if session is not None and place.atomic:
         with place.without_nested_loops(session):
-            yield Book(session, session)
+            yield Crosswalk(session, session)
         return
     database = place.crosswalk
     # A server counts temporary tables as writing: there they go with the transaction.
@@ -191,7 +191,7 @@ def open_crosswalk(place: Store, session: Session | None = None, *, read_only: b
         if not database.ready(connection):
             raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
         own = database.session(connection)
-        yield Book(session or own, own)
+        yield Crosswalk(session or own, own)
         if read_only:
             transaction.rollback()
 
@@ -207,11 +207,11 @@ def has_crosswalk(place: Store) -> bool:
         return place.atomic or place.crosswalk.ready(connection)
 
 
-def record_with(place: Store, book: Book, event: Event) -> None:
-    """Write an event of the ledger together with what a book of its own writes: in its transaction where they have one
-    database, else in one that is committed before it."""
+def record_with(place: Store, crosswalk: Crosswalk, event: Event) -> None:
+    """Write an event of the ledger together with what is written in the crosswalk: in its transaction where they have
+    one database, else in one that is committed before it."""
     if place.atomic:
-        record(book.own.connection, event)
+        record(crosswalk.own.connection, event)
         return
     with place.write() as connection:
         record(connection, event)

@@ -7,16 +7,16 @@ import json
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.crosswalk import Crosswalk, fresh_name
 from qblock.joint.episodes import PUBLISHED
 from qblock.joint.versions import Candidate, recorded
 from qblock.spec import Spec
 
 
-def moved_by_edits(book: Book, spec: Spec, candidate: Candidate) -> tuple[list[str], int]:
+def moved_by_edits(crosswalk: Crosswalk, spec: Spec, candidate: Candidate) -> tuple[list[str], int]:
     """The attributes whose hierarchies differ from those of the release's newest version, and how many people are shown
     under another label because of it: of those whom both versions show, where both have the same node."""
-    earlier = [v for v in recorded(book, spec.release) if v.key != candidate.about.key]
+    earlier = [v for v in recorded(crosswalk, spec.release) if v.key != candidate.about.key]
     if not earlier:
         return [], 0
     before, now = json.loads(earlier[-1].hierarchies), json.loads(candidate.about.hierarchies)
@@ -26,8 +26,8 @@ def moved_by_edits(book: Book, spec: Spec, candidate: Candidate) -> tuple[list[s
         spec.quasi_identifiers,
     ):
         return changed, 0
-    t, key = book.tables, earlier[-1].key
-    labels = book.own.load(
+    t, key = crosswalk.tables, earlier[-1].key
+    labels = crosswalk.own.load(
         fresh_name(),
         pa.table(
             {
@@ -54,4 +54,4 @@ def moved_by_edits(book: Book, spec: Spec, candidate: Candidate) -> tuple[list[s
             t.block.c.label != labels.c.label,
         )
     )
-    return changed, int(book.own.scalar(query))
+    return changed, int(crosswalk.own.scalar(query))

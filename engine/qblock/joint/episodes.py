@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book, digest, fresh_name
+from qblock.joint.crosswalk import Crosswalk, digest, fresh_name
 from qblock.warehouse.queries import Query
 
 Mode = Literal["episodes", "linked"]
@@ -49,13 +49,13 @@ class VersionKey:
         return cls(release, int(version))
 
 
-def next_episodes(book: Book, checked: str, rows: sa.FromClause, version: VersionKey) -> Query:
+def next_episodes(crosswalk: Crosswalk, checked: str, rows: sa.FromClause, version: VersionKey) -> Query:
     """The episodes of a release's check after one more version, one row for each episode of each entity.
 
     Columns: entity, episode (1, 2, ...), begun (the version in which it began), running (the entity's newest one),
     value, signature, before (the signature without this version), published (1 where this version shows it).
     """
-    t = book.tables.episode
+    t = crosswalk.tables.episode
     # Joined by one equality: with more conditions DuckDB compares every row with every other.
     present = sa.case((t.c.running, t.c.entity))
     old = sa.select(t, present.label("present")).where(t.c.release == checked).subquery("qblock_old")
@@ -67,7 +67,9 @@ def next_episodes(book: Book, checked: str, rows: sa.FromClause, version: Versio
         old.c.begun,
         sa.and_(old.c.running, sa.func.coalesce(same, sa.true())).label("running"),
         old.c.value,
-        sa.case((same, _signature(book, old.c.signature, rows, version)), else_=old.c.signature).label("signature"),
+        sa.case((same, _signature(crosswalk, old.c.signature, rows, version)), else_=old.c.signature).label(
+            "signature"
+        ),
         old.c.signature.label("before"),
         sa.case((sa.and_(same, rows.c.shown == PUBLISHED), 1), else_=0).label("published"),
     ).select_from(old.outerjoin(rows, rows.c.entity == old.c.present))
@@ -79,7 +81,7 @@ def next_episodes(book: Book, checked: str, rows: sa.FromClause, version: Versio
             _text(version.text).label("begun"),
             sa.true().label("running"),
             rows.c.value,
-            _signature(book, none, rows, version).label("signature"),
+            _signature(crosswalk, none, rows, version).label("signature"),
             none.label("before"),
             sa.case((rows.c.shown == PUBLISHED, 1), else_=0).label("published"),
         )
@@ -91,10 +93,10 @@ def next_episodes(book: Book, checked: str, rows: sa.FromClause, version: Versio
 
 
 def _signature(
-    book: Book, before: sa.ColumnElement[Any], rows: sa.FromClause, version: VersionKey
+    crosswalk: Crosswalk, before: sa.ColumnElement[Any], rows: sa.FromClause, version: VersionKey
 ) -> sa.ColumnElement[Any]:
     label = rows.c.shown.concat(":").concat(sa.cast(rows.c.block, sa.Text))
-    after = digest(book.own, before.concat(_text(f"|{version.text}|")).concat(label))
+    after = digest(crosswalk.own, before.concat(_text(f"|{version.text}|")).concat(label))
     return sa.case((rows.c.shown == NOTHING, before), else_=after)
 
 
@@ -102,9 +104,9 @@ def _text(text: str) -> sa.ColumnElement[Any]:
     return sa.cast(sa.literal(text), sa.Text)
 
 
-def episodes(book: Book, checked: str) -> Query:
+def episodes(crosswalk: Crosswalk, checked: str) -> Query:
     """The rolled episodes of a release's check, in the columns of `next_episodes`."""
-    old = book.tables.episode
+    old = crosswalk.tables.episode
     return sa.select(
         old.c.entity,
         old.c.episode,
@@ -117,7 +119,7 @@ def episodes(book: Book, checked: str) -> Query:
     ).where(old.c.release == checked)
 
 
-def placed(book: Book, query: Query, mode: Mode) -> sa.Subquery:
+def placed(crosswalk: Crosswalk, query: Query, mode: Mode) -> sa.Subquery:
     """Episodes with the joint cell that they are in: the columns of `next_episodes`, and cell and part.
 
     mode "episodes": the cell is the signature. "linked": cells are persons by their whole label vector and by the steps
@@ -129,18 +131,20 @@ def placed(book: Book, query: Query, mode: Mode) -> sa.Subquery:
     # The first episode's beginning is not a change; the labels show who comes late.
     step = sa.case((rows.c.episode > 1, rows.c.begun), else_="").concat("|").concat(rows.c.signature)
     whole = sa.func.string_agg(step, sa.literal_column("';'")).aggregate_order_by(rows.c.episode)
-    person = sa.select(rows.c.entity, digest(book.own, whole).label("cell")).group_by(rows.c.entity).subquery("persons")
+    person = (
+        sa.select(rows.c.entity, digest(crosswalk.own, whole).label("cell")).group_by(rows.c.entity).subquery("persons")
+    )
     joined = rows.join(person, person.c.entity == rows.c.entity)
     return sa.select(*rows.c, person.c.cell, rows.c.episode.label("part")).select_from(joined).subquery()
 
 
-def joint_cells(book: Book, checked: str, query: Query, mode: Mode) -> Query:
+def joint_cells(crosswalk: Crosswalk, checked: str, query: Query, mode: Mode) -> Query:
     """One GROUP BY over (joint cell, sensitive value), for the cells that were ever shown.
 
     Columns: cell, part, value, n, before (the earlier versions that show it, as text), published (1: the newest does),
     latest (the highest number of an episode of anybody: with 1 both modes have the same cells).
     """
-    rows = placed(book, query, mode)
+    rows = placed(crosswalk, query, mode)
     grouped = (
         sa.select(
             rows.c.cell,
@@ -154,7 +158,7 @@ def joint_cells(book: Book, checked: str, query: Query, mode: Mode) -> Query:
         .group_by(rows.c.cell, rows.c.part, rows.c.value)
         .subquery("qblock_cells")
     )
-    known = book.tables.signature
+    known = crosswalk.tables.signature
     earlier = sa.func.coalesce(known.c.shown, "")
     same = sa.and_(known.c.signature == grouped.c.before, known.c.release == checked)
     return (
@@ -172,13 +176,13 @@ def joint_cells(book: Book, checked: str, query: Query, mode: Mode) -> Query:
     )
 
 
-def roll(book: Book, checked: str, versions: Sequence[VersionKey]) -> None:
+def roll(crosswalk: Crosswalk, checked: str, versions: Sequence[VersionKey]) -> None:
     """Bring the episodes of a release's check up to these versions, oldest first.
 
     What is rolled already is kept where it is the beginning of the list; else (a version was discarded, another release
     joined the audience) the episodes are rolled again from the crosswalk.
     """
-    t, own = book.tables, book.own
+    t, own = crosswalk.tables, crosswalk.own
     rolled = own.scalar(sa.select(t.rolled.c.versions).where(t.rolled.c.release == checked))
     done = [VersionKey.of_text(text) for text in json.loads(rolled)] if rolled else []
     if not done or done != list(versions[: len(done)]):
@@ -187,7 +191,7 @@ def roll(book: Book, checked: str, versions: Sequence[VersionKey]) -> None:
         done = []
     for version in versions[len(done) :]:
         own_rows = sa.select(t.row).where(t.row.c.release == version.release, t.row.c.version == version.version)
-        _append(book, checked, own_rows.subquery("qblock_rows"), version)
+        _append(crosswalk, checked, own_rows.subquery("qblock_rows"), version)
     keys = json.dumps([version.text for version in versions])
     # A key is never deleted and inserted in one transaction: it damages DuckDB's index when the commit fails.
     if rolled is None and versions:
@@ -196,9 +200,9 @@ def roll(book: Book, checked: str, versions: Sequence[VersionKey]) -> None:
         own.run(sa.update(t.rolled).where(t.rolled.c.release == checked).values(versions=keys))
 
 
-def _append(book: Book, checked: str, rows: sa.FromClause, version: VersionKey) -> None:
-    t, own = book.tables, book.own
-    following = own.store(fresh_name(), next_episodes(book, checked, rows, version))
+def _append(crosswalk: Crosswalk, checked: str, rows: sa.FromClause, version: VersionKey) -> None:
+    t, own = crosswalk.tables, crosswalk.own
+    following = own.store(fresh_name(), next_episodes(crosswalk, checked, rows, version))
     names = ["entity", "episode", "begun", "running", "value", "signature"]
     release = _text(checked).label("release")
     shows = sa.select(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import HEXADECIMAL, Book, fresh_name
+from qblock.joint.crosswalk import HEXADECIMAL, Crosswalk, fresh_name
 
 COHORT, WITHDRAWN, CELL, LEFT, ASIDE = "cohort", "withdrawn", "cell", "left", "aside"
 CHANGED, MOVED = "changed", "moved"
@@ -20,44 +20,46 @@ OUT, LEAVING, QUEUED, FAILED = "out", "leaving", "queued", "failed"
 since the batch that they closed failed its check."""
 
 
-def set_apart(book: Book, release: str, entities: Sequence[str], why: str, state: str, version: int | None) -> None:
+def set_apart(
+    crosswalk: Crosswalk, release: str, entities: Sequence[str], why: str, state: str, version: int | None
+) -> None:
     """Set people's state, in place of the one they had. entities: digests. version: the one that it begins with.
 
     What a check has found must outlast a run that is refused: a cohort that failed, and is tried again with more
-    people, would be topped up until it is diverse. Use a book of its own, and commit it.
+    people, would be topped up until it is diverse. Use a transaction of its own.
     """
-    t = book.tables.apart
-    known = book.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
+    t = crosswalk.tables.apart
+    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
     members = sa.select(known.c.entity).distinct()
-    book.own.run(sa.delete(t).where(t.c.release == release, t.c.entity.in_(members)))
+    crosswalk.own.run(sa.delete(t).where(t.c.release == release, t.c.entity.in_(members)))
     people = members.subquery()
     columns = [sa.cast(sa.literal(text), sa.Text) for text in (release, why, state)]
     number = sa.cast(sa.literal(version), sa.BigInteger)
     query = sa.select(people.c.entity, *columns, number)
-    book.own.run(sa.insert(t).from_select(["entity", "release", "why", "state", "version"], query))
-    book.own.drop(known)
+    crosswalk.own.run(sa.insert(t).from_select(["entity", "release", "why", "state", "version"], query))
+    crosswalk.own.drop(known)
 
 
-def entities_apart(book: Book, release: str, states: Sequence[str]) -> list[str]:
+def entities_apart(crosswalk: Crosswalk, release: str, states: Sequence[str]) -> list[str]:
     """The digests of people in some states."""
-    t = book.tables.apart
+    t = crosswalk.tables.apart
     query = sa.select(t.c.entity).where(t.c.release == release, t.c.state.in_(states)).order_by(t.c.entity)
-    return list(book.own.fetch(query)["entity"].to_pylist())
+    return list(crosswalk.own.fetch(query)["entity"].to_pylist())
 
 
-def counts(book: Book, release: str) -> dict[str, int]:
+def counts(crosswalk: Crosswalk, release: str) -> dict[str, int]:
     """How many people are in each state, by `why state`: for the private ledger, never for readers."""
-    t = book.tables.apart
+    t = crosswalk.tables.apart
     query = sa.select(t.c.why, t.c.state, sa.func.count().label("n")).where(t.c.release == release)
-    rows = book.own.fetch(query.group_by(t.c.why, t.c.state)).to_pylist()
+    rows = crosswalk.own.fetch(query.group_by(t.c.why, t.c.state)).to_pylist()
     return {f"{row['why']} {row['state']}": row["n"] for row in sorted(rows, key=lambda r: (r["why"], r["state"]))}
 
 
-def digests_of(book: Book, texts: Sequence[str], *, hashed: bool = False) -> list[str]:
-    """The digests of entities given as text, as `Book.entity` makes them. hashed: of the SHA-256 of the text."""
-    key, digests = book.tables.key, [_digest(text) if hashed else text for text in texts]
-    for number in book.key_numbers():
-        secret = book.own.scalar(sa.select(key.c.secret).where(key.c.id == number))
+def digests_of(crosswalk: Crosswalk, texts: Sequence[str], *, hashed: bool = False) -> list[str]:
+    """The digests of entities given as text, as `Crosswalk.entity` makes them. hashed: of the SHA-256 of the text."""
+    key, digests = crosswalk.tables.key, [_digest(text) if hashed else text for text in texts]
+    for number in crosswalk.key_numbers():
+        secret = crosswalk.own.scalar(sa.select(key.c.secret).where(key.c.id == number))
         digests = [_digest(secret + _digest(secret + text)) for text in digests]
     return digests
 

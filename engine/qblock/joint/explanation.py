@@ -29,7 +29,7 @@ from qblock.joint.bounds import (
     fewest,
     supports,
 )
-from qblock.joint.crosswalk import Book, decoded, fresh_name
+from qblock.joint.crosswalk import Crosswalk, decoded, fresh_name
 from qblock.joint.episodes import FAILED, NOTHING, PUBLISHED, VersionKey
 from qblock.joint.gate import members
 from qblock.joint.versions import Candidate, RecordedVersion, recorded
@@ -96,27 +96,27 @@ def plural(n: int, word: str) -> str:
 
 
 def explanation(
-    book: Book, spec: Spec, hierarchies: Sequence[Hierarchy], k: int, candidate: Candidate | None = None
+    crosswalk: Crosswalk, spec: Spec, hierarchies: Sequence[Hierarchy], k: int, candidate: Candidate | None = None
 ) -> Explanation:
     """The reports on all versions that the audience may hold, with a candidate as the newest or without.
 
     hierarchies: of this run, in the order of the quasi-identifiers; k: below which a change is reported.
     """
-    versions = [v for v in members(spec, recorded(book)) if candidate is None or v.key != candidate.about.key]
+    versions = [v for v in members(spec, recorded(crosswalk)) if candidate is None or v.key != candidate.about.key]
     if candidate is not None:
         versions.append(candidate.about)
-    rows = _rows(book, versions, candidate)
-    vectors = _vectors(book, rows, len(versions))
+    rows = _rows(crosswalk, versions, candidate)
+    vectors = _vectors(crosswalk, rows, len(versions))
     left: list[Left] = []
     components: list[Component] = []
     if vectors is not None:
-        margins = _margins(book, rows)
+        margins = _margins(crosswalk, rows)
         for i, name in enumerate(spec.sensitives):
             evidence, failed = evidence_of(*vectors, margins, i)
             left.append(_left(name, evidence))
             if len(spec.sensitives) == 1:
                 components = equal_signatures(evidence, failed)
-    changes, compared = _changes(book, rows, versions, hierarchies, candidate, k)
+    changes, compared = _changes(crosswalk, rows, versions, hierarchies, candidate, k)
     keys = tuple(version.key for version in versions)
     return Explanation(keys, vectors is not None, tuple(left), tuple(changes), compared, tuple(components))
 
@@ -129,9 +129,9 @@ def _left(name: str, evidence: Evidence) -> Left:
     return Left(name, *values)
 
 
-def _rows(book: Book, versions: Sequence[RecordedVersion], candidate: Candidate | None) -> sa.TableClause:
+def _rows(crosswalk: Crosswalk, versions: Sequence[RecordedVersion], candidate: Candidate | None) -> sa.TableClause:
     """entity, at (the number of the version), shown, block, value, of all versions."""
-    t = book.tables.row
+    t = crosswalk.tables.row
     recorded_ones = versions[: len(versions) - (candidate is not None)]
     keys = pa.table(
         {
@@ -140,18 +140,18 @@ def _rows(book: Book, versions: Sequence[RecordedVersion], candidate: Candidate 
             "at": pa.array(range(len(recorded_ones)), pa.int64()),
         }
     )
-    wanted = book.own.load(fresh_name(), keys)
+    wanted = crosswalk.own.load(fresh_name(), keys)
     same = sa.and_(t.c.release == wanted.c.release, t.c.version == wanted.c.version)
     query = sa.select(t.c.entity, wanted.c.at, t.c.shown, t.c.block, t.c.value).select_from(t.join(wanted, same))
     if candidate is None:
-        return book.own.store(fresh_name(), query)
+        return crosswalk.own.store(fresh_name(), query)
     new = candidate.rows
     at = sa.cast(sa.literal(len(recorded_ones)), sa.BigInteger).label("at")
     both = sa.union_all(query, sa.select(new.c.entity, at, new.c.shown, new.c.block, new.c.value)).subquery()
-    return book.own.store(fresh_name(), sa.select(*both.c))
+    return crosswalk.own.store(fresh_name(), sa.select(*both.c))
 
 
-def _vectors(book: Book, rows: sa.TableClause, versions: int) -> tuple[list[tuple[Label, ...]], Ints] | None:
+def _vectors(crosswalk: Crosswalk, rows: sa.TableClause, versions: int) -> tuple[list[tuple[Label, ...]], Ints] | None:
     """The label vector of each joint cell and its episodes; None where there are more than LIMIT."""
     before = sa.func.lag(rows.c.value).over(partition_by=rows.c.entity, order_by=rows.c.at)
     changed = sa.select(rows, sa.case((before != rows.c.value, 1), else_=0).label("changed")).subquery()
@@ -166,7 +166,7 @@ def _vectors(book: Book, rows: sa.TableClause, versions: int) -> tuple[list[tupl
         .subquery()
     )
     query = sa.select(vectors.c.vector, sa.func.count().label("n")).group_by(vectors.c.vector).limit(LIMIT + 1)
-    table = book.own.fetch(query)
+    table = crosswalk.own.fetch(query)
     if len(table) > LIMIT:
         return None
     return [_labels(text, versions) for text in table["vector"].to_pylist()], np.array(table["n"].to_pylist(), np.int64)
@@ -181,10 +181,10 @@ def _labels(text: str, versions: int) -> tuple[Label, ...]:
     return tuple(labels)
 
 
-def _margins(book: Book, rows: sa.TableClause) -> list[dict[str, Any]]:
+def _margins(crosswalk: Crosswalk, rows: sa.TableClause) -> list[dict[str, Any]]:
     columns = (rows.c.at, rows.c.shown, rows.c.block, rows.c.value)
     query = sa.select(*columns, sa.func.count().label("n")).where(rows.c.shown != NOTHING).group_by(*columns)
-    return list(book.own.fetch(query).to_pylist())
+    return list(crosswalk.own.fetch(query).to_pylist())
 
 
 def evidence_of(
@@ -203,7 +203,7 @@ def evidence_of(
 
 
 def _changes(
-    book: Book,
+    crosswalk: Crosswalk,
     rows: sa.TableClause,
     versions: Sequence[RecordedVersion],
     hierarchies: Sequence[Hierarchy],
@@ -222,8 +222,8 @@ def _changes(
         if (earlier.quasi_identifiers, newest.quasi_identifiers) != (names, names):
             continue
         join = tuple(map(max, earlier.node, newest.node))
-        before = joined_labels(_labels_of(book, earlier, None), hierarchies, earlier.node, join)
-        after = joined_labels(_labels_of(book, newest, candidate), hierarchies, newest.node, join)
+        before = joined_labels(_labels_of(crosswalk, earlier, None), hierarchies, earlier.node, join)
+        after = joined_labels(_labels_of(crosswalk, newest, candidate), hierarchies, newest.node, join)
         if before is None or after is None:
             continue
         compared += 1
@@ -233,7 +233,7 @@ def _changes(
                 None if row["after"] is None else after[row["after"]],
                 row["n"],
             )
-            for row in book.own.fetch(_pairs(rows, other, at)).to_pylist()
+            for row in crosswalk.own.fetch(_pairs(rows, other, at)).to_pylist()
         ]
         changes += [(earlier.key, change) for change in delta_check(pairs, k)]
     return changes, compared
@@ -249,12 +249,12 @@ def _pairs(rows: sa.TableClause, earlier: int, later: int) -> Any:
     return sa.select(*columns, sa.func.count().label("n")).select_from(both).group_by(before.c.block, after.c.block)
 
 
-def _labels_of(book: Book, version: RecordedVersion, candidate: Candidate | None) -> dict[int, list[str]]:
+def _labels_of(crosswalk: Crosswalk, version: RecordedVersion, candidate: Candidate | None) -> dict[int, list[str]]:
     if candidate is not None:
         return {block: json.loads(label) for block, label in enumerate(candidate.labels)}
-    t = book.tables.block
+    t = crosswalk.tables.block
     same = (t.c.release == version.key.release, t.c.version == version.key.version)
-    table = book.own.fetch(sa.select(t.c.block, t.c.label).where(*same))
+    table = crosswalk.own.fetch(sa.select(t.c.block, t.c.label).where(*same))
     return dict(
         zip(table["block"].to_pylist(), (json.loads(label) for label in table["label"].to_pylist()), strict=True)
     )

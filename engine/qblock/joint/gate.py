@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from qblock.blocks import Blocks, Mask, Reference
 from qblock.errors import InputError, QblockError, Refused
 from qblock.joint.cells import Cells, by_value, codes_of, held_by_all, read_cells
-from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.crosswalk import Crosswalk, fresh_name
 from qblock.joint.episodes import Mode, VersionKey, episodes, joint_cells, next_episodes, placed, roll
 from qblock.joint.versions import Candidate, RecordedVersion, recorded
 from qblock.models import Model
@@ -101,7 +101,7 @@ def members(spec: Spec, versions: Sequence[RecordedVersion]) -> list[RecordedVer
 
 
 def check(
-    book: Book,
+    crosswalk: Crosswalk,
     spec: Spec,
     references: Sequence[Sequence[Reference]],
     candidate: Candidate | None = None,
@@ -113,17 +113,17 @@ def check(
     one of the two rules alone; None for both, with the verdict of the one that fails. Raises Refused for models that
     are not defined for joint cells, InputError for an audience that cannot be checked.
     """
-    versions = [v for v in members(spec, recorded(book)) if candidate is None or v.key != candidate.about.key]
+    versions = [v for v in members(spec, recorded(crosswalk)) if candidate is None or v.key != candidate.about.key]
     keys = [version.key for version in versions]
     if versions:
         check_models(spec)
-    roll(book, spec.release, keys)
-    query = _episodes(book, spec, candidate)
+    roll(crosswalk, spec.release, keys)
+    query = _episodes(crosswalk, spec, candidate)
     if candidate is not None:
         versions, keys = [*versions, candidate.about], [*keys, candidate.about.key]
 
     def judged(rule: Mode) -> tuple[Verdict, int]:
-        table = book.own.fetch(joint_cells(book, spec.release, query, rule))
+        table = crosswalk.own.fetch(joint_cells(crosswalk, spec.release, query, rule))
         latest = table["latest"][0].as_py() if len(table) else 1
         cells = read_cells(table, keys, with_candidate=candidate is not None, sets=_sets(spec))
         if len(versions) < 2 and not spec.bundles:
@@ -138,26 +138,26 @@ def check(
     return verdict if linked.passed else linked
 
 
-def unchanged(book: Book, spec: Spec, verdict: Verdict) -> bool:
+def unchanged(crosswalk: Crosswalk, spec: Spec, verdict: Verdict) -> bool:
     """Whether the versions that a check looked at are still all that there are, the candidate being recorded.
 
     Must be asked in the transaction that publishes: runs of two releases of one audience may each have been checked
     before the other one was recorded. At least the later of them sees both then.
     """
-    return {version.key for version in members(spec, recorded(book))} == set(verdict.considered)
+    return {version.key for version in members(spec, recorded(crosswalk))} == set(verdict.considered)
 
 
-def _episodes(book: Book, spec: Spec, candidate: Candidate | None) -> Query:
+def _episodes(crosswalk: Crosswalk, spec: Spec, candidate: Candidate | None) -> Query:
     if candidate is None:
-        return episodes(book, spec.release)
-    return next_episodes(book, spec.release, candidate.rows, candidate.about.key)
+        return episodes(crosswalk, spec.release)
+    return next_episodes(crosswalk, spec.release, candidate.rows, candidate.about.key)
 
 
-def members_of(book: Book, spec: Spec, verdict: Verdict, candidate: Candidate | None = None) -> Query:
+def members_of(crosswalk: Crosswalk, spec: Spec, verdict: Verdict, candidate: Candidate | None = None) -> Query:
     """The digests of the entities in the joint cells that fail (column entity), right after the `check` that gave the
     verdict, with the same candidate."""
-    rows = placed(book, _episodes(book, spec, candidate), verdict.mode)
-    wanted = book.own.load(fresh_name(), pa.table({"cell": pa.array(verdict.names, pa.string())}))
+    rows = placed(crosswalk, _episodes(crosswalk, spec, candidate), verdict.mode)
+    wanted = crosswalk.own.load(fresh_name(), pa.table({"cell": pa.array(verdict.names, pa.string())}))
     return sa.select(rows.c.entity).where(rows.c.cell.in_(sa.select(wanted.c.cell))).distinct()
 
 

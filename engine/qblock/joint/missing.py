@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.episodes import PUBLISHED
 from qblock.joint.excluded import CELL, LEAVING, OUT, WITHDRAWN
 from qblock.joint.type_checks import changed, people_of, remedy
@@ -40,7 +40,7 @@ class Missing:
 
 
 def missing(
-    book: Book, spec: Spec, session: Session, kept: Collection[int], current: int | None, *, now: bool
+    crosswalk: Crosswalk, spec: Spec, session: Session, kept: Collection[int], current: int | None, *, now: bool
 ) -> Missing:
     """The people of a release whom its source has no more. Writes nothing.
 
@@ -58,34 +58,34 @@ def missing(
     if not session.scalar(sa.select(sa.func.count()).select_from(first_row)):
         raise Refused(EMPTY.format(name))
     check_entity(spec, session, table.c[spec.entity], columns[spec.entity])
-    own = recorded(book, spec.release)
+    own = recorded(crosswalk, spec.release)
     if not own:
         return Missing(0, ())
     types = own[-1].types
     for column, before, after in changed(spec, types, columns):
         if column == spec.entity:
             raise Refused(RETYPED.format(column, after, before, remedy(spec)))
-    who = people_of(book, spec, session, table, columns, types.first)
-    here = book.bring(sa.select(who.c.entity).distinct())
-    book.own.analyze(here)
-    known = _known(book, spec.release, kept).subquery("qblock_known")
-    done = _done(book, spec.release, current, now).subquery("qblock_done")
+    who = people_of(crosswalk, spec, session, table, columns, types.first)
+    here = crosswalk.bring(sa.select(who.c.entity).distinct())
+    crosswalk.own.analyze(here)
+    known = _known(crosswalk, spec.release, kept).subquery("qblock_known")
+    done = _done(crosswalk, spec.release, current, now).subquery("qblock_done")
     both = known.outerjoin(done, done.c.entity == known.c.entity)
     left = done.c.entity.is_(None)
-    people = int(book.own.scalar(sa.select(sa.func.count()).select_from(both).where(left)))
+    people = int(crosswalk.own.scalar(sa.select(sa.func.count()).select_from(both).where(left)))
     query = sa.select(known.c.entity).select_from(both.outerjoin(here, here.c.entity == known.c.entity))
-    absent = book.own.fetch(query.where(left, here.c.entity.is_(None)).order_by(known.c.entity))
-    book.own.drop(here)
+    absent = crosswalk.own.fetch(query.where(left, here.c.entity.is_(None)).order_by(known.c.entity))
+    crosswalk.own.drop(here)
     return Missing(people, tuple(absent["entity"].to_pylist()))
 
 
-def leavers_way_on(book: Book, spec: Spec, candidate: Candidate) -> str:
+def leavers_way_on(crosswalk: Crosswalk, spec: Spec, candidate: Candidate) -> str:
     """What a refusal says of people whom the newest version shows and a candidate does not, but for who is out.
 
     It is how many they are, and the command that takes them out; empty where there are none.
     """
-    t, excluded, rows = book.tables.row, book.tables.apart, candidate.rows
-    versions = [v.key.version for v in recorded(book, spec.release) if v.key != candidate.about.key]
+    t, excluded, rows = crosswalk.tables.row, crosswalk.tables.apart, candidate.rows
+    versions = [v.key.version for v in recorded(crosswalk, spec.release) if v.key != candidate.about.key]
     gone = sa.select(excluded.c.entity).where(excluded.c.release == spec.release, excluded.c.state.in_((OUT, LEAVING)))
     query = sa.select(sa.func.count(sa.distinct(t.c.entity))).where(
         t.c.release == spec.release,
@@ -94,21 +94,21 @@ def leavers_way_on(book: Book, spec: Spec, candidate: Candidate) -> str:
         t.c.entity.not_in(sa.select(rows.c.entity)),
         t.c.entity.not_in(gone),
     )
-    people = int(book.own.scalar(query))
+    people = int(crosswalk.own.scalar(query))
     return LEAVERS.format("1 person" if people == 1 else f"{people:,} people") if people else ""
 
 
-def _known(book: Book, release: str, kept: Collection[int]) -> Query:
+def _known(crosswalk: Crosswalk, release: str, kept: Collection[int]) -> Query:
     """Whom a version that is kept shows, and the state that the next one is made from."""
-    t, state = book.tables.row, book.tables.shown
+    t, state = crosswalk.tables.row, crosswalk.tables.shown
     shown = sa.select(t.c.entity).where(t.c.release == release, t.c.version.in_(kept), t.c.shown == PUBLISHED)
     both = sa.union(shown, sa.select(state.c.entity).where(state.c.release == release)).subquery()
     return sa.select(owner(both.c.entity).label("entity")).distinct()
 
 
-def _done(book: Book, release: str, current: int | None, now: bool) -> Query:
+def _done(crosswalk: Crosswalk, release: str, current: int | None, now: bool) -> Query:
     """Who has left, and can leave no more than that."""
-    t, row = book.tables.apart, book.tables.row
+    t, row = crosswalk.tables.apart, crosswalk.tables.row
     if not now:
         return sa.select(t.c.entity).where(t.c.release == release, t.c.state.in_((OUT, LEAVING)))
     who = owner(row.c.entity)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.crosswalk import Crosswalk, fresh_name
 from qblock.joint.excluded import digests_of
 from qblock.joint.type_checks import people_of
 from qblock.joint.types import First, entity_text_of
@@ -26,21 +26,21 @@ Digests = list[str | None]
 """One digest for each name, in order; None where the name is not a text that the column writes."""
 
 
-def kept_people(book: Book, release: str, names: Sequence[str]) -> Digests | None:
+def kept_people(crosswalk: Crosswalk, release: str, names: Sequence[str]) -> Digests | None:
     """The digests of names where the crosswalk by itself knows all of them, as people who were shown, who wait or who
     left.
 
     None where it does not.
     """
-    own = recorded(book, release)
+    own = recorded(crosswalk, release)
     if not own:
         return None
     types = own[-1].types
-    digests = _digests(book, names, types.columns[types.entity], types.first)
-    return digests if not _unknown(digests, _kept(book, release, digests)) else None
+    digests = _digests(crosswalk, names, types.columns[types.entity], types.first)
+    return digests if not _unknown(digests, _kept(crosswalk, release, digests)) else None
 
 
-def looked_up(book: Book, spec: Spec, session: Session, names: Sequence[str]) -> tuple[Digests, int]:
+def looked_up(crosswalk: Crosswalk, spec: Spec, session: Session, names: Sequence[str]) -> tuple[Digests, int]:
     """The digests of names, and how many of them belong to nobody: neither in the source nor in the crosswalk.
 
     session: reads the source. Raises InputError where the source has no such columns.
@@ -48,23 +48,23 @@ def looked_up(book: Book, spec: Spec, session: Session, names: Sequence[str]) ->
     assert spec.entity is not None
     name = TableName.parse(spec.source.table)
     columns = checked_columns(spec, session, name)
-    table, own = session.relation(name), recorded(book, spec.release)
+    table, own = session.relation(name), recorded(crosswalk, spec.release)
     if own:
         types = own[-1].types
         first, column = types.first, types.columns[types.entity]
     else:
-        first, column = first_of(book, recorded(book), spec, columns), columns[spec.entity]
-    digests = _digests(book, names, column, first)
+        first, column = first_of(crosswalk, recorded(crosswalk), spec, columns), columns[spec.entity]
+    digests = _digests(crosswalk, names, column, first)
     wanted = session.load(fresh_name(), pa.table({"entity": pa.array([d for d in digests if d], pa.string())}))
-    who = people_of(book, spec, session, table, columns, first)
+    who = people_of(crosswalk, spec, session, table, columns, first)
     query = sa.select(who.c.entity).where(who.c.entity.in_(sa.select(wanted.c.entity))).distinct()
     there = set(session.fetch(query)["entity"].to_pylist())
-    return digests, _unknown(digests, there | _kept(book, spec.release, digests))
+    return digests, _unknown(digests, there | _kept(crosswalk, spec.release, digests))
 
 
-def _digests(book: Book, names: Sequence[str], column: Column, first: First) -> Digests:
+def _digests(crosswalk: Crosswalk, names: Sequence[str], column: Column, first: First) -> Digests:
     texts = [entity_text_of(name, column, first) if _is_text_of(name, column) else None for name in names]
-    told = iter(digests_of(book, [text for text in texts if text is not None], hashed=first.hashed))
+    told = iter(digests_of(crosswalk, [text for text in texts if text is not None], hashed=first.hashed))
     return [None if text is None else next(told) for text in texts]
 
 
@@ -76,16 +76,16 @@ def _is_text_of(name: str, column: Column) -> bool:
     return canonical_text(name, column) == name
 
 
-def _kept(book: Book, release: str, digests: Digests) -> set[str]:
+def _kept(crosswalk: Crosswalk, release: str, digests: Digests) -> set[str]:
     """Those of the digests that the crosswalk has of a release."""
-    known = book.own.load(fresh_name(), pa.table({"entity": pa.array([d for d in digests if d], pa.string())}))
+    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array([d for d in digests if d], pa.string())}))
     wanted = sa.select(known.c.entity)
     parts = [
         sa.select(owner(t.c.entity).label("entity")).where(t.c.release == release, owner(t.c.entity).in_(wanted))
-        for t in book.tables.of_entities
+        for t in crosswalk.tables.of_entities
     ]
-    there = set(book.own.fetch(sa.select(sa.union(*parts).subquery().c.entity))["entity"].to_pylist())
-    book.own.drop(known)
+    there = set(crosswalk.own.fetch(sa.select(sa.union(*parts).subquery().c.entity))["entity"].to_pylist())
+    crosswalk.own.drop(known)
     return there
 
 

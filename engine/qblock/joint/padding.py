@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import HEXADECIMAL, Book, fresh_name
+from qblock.joint.crosswalk import HEXADECIMAL, Crosswalk, fresh_name
 
 LEAST = 256
 """Rows of the smallest class; each other one has twice those of the class before."""
@@ -28,14 +28,14 @@ def size_class(rows: int) -> int:
     return max(LEAST, 1 << (rows - 1).bit_length()) if rows else LEAST
 
 
-def clear(book: Book, table: sa.Table, release: str) -> None:
+def clear(crosswalk: Crosswalk, table: sa.Table, release: str) -> None:
     """Delete the rows of a release, and those of nobody beside it."""
-    book.own.run(sa.delete(table).where(table.c.release.in_((release, nobody(release)))))
+    crosswalk.own.run(sa.delete(table).where(table.c.release.in_((release, nobody(release)))))
 
 
-def pad(book: Book, table: sa.Table, release: str, **same: Any) -> None:
+def pad(crosswalk: Crosswalk, table: sa.Table, release: str, **same: Any) -> None:
     """Fill up the rows of a release, which `clear` has cleared, to their size class. same: further columns."""
-    own = book.own
+    own = crosswalk.own
     rows = own.scalar(sa.select(sa.func.count()).select_from(table).where(table.c.release == release))
     text = secrets.token_hex(HEXADECIMAL // 2 * (size_class(rows) - rows))
     digests = [text[at : at + HEXADECIMAL] for at in range(0, len(text), HEXADECIMAL)]

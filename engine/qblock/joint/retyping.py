@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from qblock.blocks import Reference
 from qblock.canonical import canonical
 from qblock.errors import Refused
-from qblock.joint.crosswalk import Book, decoded, fresh_name
+from qblock.joint.crosswalk import Crosswalk, decoded, fresh_name
 from qblock.joint.lag.memory import load
 from qblock.joint.texts import joined_text, parts_of
 from qblock.joint.types import Types
@@ -32,11 +32,11 @@ NewTexts = Mapping[str, Mapping[str, str]]
 
 
 def new_texts(
-    book: Book, spec: Spec, own: Sequence[RecordedVersion], known: Types, now: Types
+    crosswalk: Crosswalk, spec: Spec, own: Sequence[RecordedVersion], known: Types, now: Types
 ) -> dict[str, dict[str, str]]:
     """The texts that are written differently in the present types, by column. Raises Refused where values do not read
     the same both ways, with their number by column."""
-    texts = _kept_texts(book, spec.release)
+    texts = _kept_texts(crosswalk, spec.release)
     for version in own:
         for name, reference in version.references.items():
             texts.setdefault(name, set()).update(text for text in reference.domain if text is not None)
@@ -57,16 +57,16 @@ def new_texts(
     return converted
 
 
-def _kept_texts(book: Book, release: str) -> dict[str, set[str]]:
+def _kept_texts(crosswalk: Crosswalk, release: str) -> dict[str, set[str]]:
     """Every text that the crosswalk keeps of a release's sensitive attributes and frozen quasi-identifiers."""
     texts: dict[str, set[str]] = {}
-    row, frozen = book.tables.row, book.tables.frozen
-    for version in recorded(book, release):
+    row, frozen = crosswalk.tables.row, crosswalk.tables.frozen
+    for version in recorded(crosswalk, release):
         same = (row.c.release == release, row.c.version == version.key.version)
-        values = book.own.fetch(sa.select(row.c.value).where(*same).distinct())["value"].to_pylist()
+        values = crosswalk.own.fetch(sa.select(row.c.value).where(*same).distinct())["value"].to_pylist()
         _collect(texts, version.sensitive, map(decoded, values))
     places = sa.select(frozen.c.names, frozen.c.place).where(frozen.c.release == release).distinct()
-    for layout in book.own.fetch(places).to_pylist():
+    for layout in crosswalk.own.fetch(places).to_pylist():
         _collect(texts, json.loads(layout["names"]), [parts_of(layout["place"])])
     return texts
 
@@ -90,57 +90,57 @@ def _converted(text: str, before: Column | None, now: Column) -> str | None:
     return there if canonical_text(carried(there, now.kind, before.kind), before) == text else None
 
 
-def rewrite(book: Book, release: str, own: Sequence[RecordedVersion], texts: NewTexts, now: Types) -> None:
+def rewrite(crosswalk: Crosswalk, release: str, own: Sequence[RecordedVersion], texts: NewTexts, now: Types) -> None:
     """Write the new texts and the present types; checks that have rolled the versions roll them again."""
-    t = book.tables
+    t = crosswalk.tables
     for version in own:
         same = (t.row.c.release == release, t.row.c.version == version.key.version)
         if any(texts.get(name) for name in version.sensitive):
-            values = book.own.fetch(sa.select(t.row.c.value).where(*same).distinct())["value"].to_pylist()
+            values = crosswalk.own.fetch(sa.select(t.row.c.value).where(*same).distinct())["value"].to_pylist()
             after = {value: encoded_texts(_renewed(texts, version.sensitive, decoded(value))) for value in values}
-            _replace(book, t.row.c.value, after, same)
+            _replace(crosswalk, t.row.c.value, after, same)
         content = _content(version, texts, now)
         here = (t.version.c.release == release, t.version.c.version == version.key.version)
-        book.own.run(sa.update(t.version).where(*here).values(content=content, types=now.text()))
-    layouts = book.own.fetch(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
+        crosswalk.own.run(sa.update(t.version).where(*here).values(content=content, types=now.text()))
+    layouts = crosswalk.own.fetch(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
     for layout in layouts["names"].to_pylist():
         _replace_places(
-            book,
+            crosswalk,
             texts,
             t.frozen.c.place,
             json.loads(layout),
             (t.frozen.c.release == release, t.frozen.c.names == layout),
         )
-    _roll_anew(book, release)
-    _rewrite_state(book, release, texts)
-    book.read.clear()
+    _roll_anew(crosswalk, release)
+    _rewrite_state(crosswalk, release, texts)
+    crosswalk.read.clear()
 
 
-def _rewrite_state(book: Book, release: str, texts: NewTexts) -> None:
+def _rewrite_state(crosswalk: Crosswalk, release: str, texts: NewTexts) -> None:
     """Write the new texts of the state that a release which lags shows, and of changes that wait."""
-    kept = load(book, release)
+    kept = load(crosswalk, release)
     if kept is None:
         return
-    shown, waiting = book.tables.shown, book.tables.waiting
-    _replace_places(book, texts, shown.c.place, kept.layout.quasi, (shown.c.release == release,))
+    shown, waiting = crosswalk.tables.shown, crosswalk.tables.waiting
+    _replace_places(crosswalk, texts, shown.c.place, kept.layout.quasi, (shown.c.release == release,))
     for column in (shown.c.value, waiting.c.seen):
-        _replace_places(book, texts, column, kept.layout.valued, (column.table.c.release == release,))
+        _replace_places(crosswalk, texts, column, kept.layout.valued, (column.table.c.release == release,))
     same = (shown.c.release == release, shown.c.earlier.is_not(None))
-    lists = book.own.fetch(sa.select(shown.c.earlier.label("text")).where(*same).distinct())["text"].to_pylist()
+    lists = crosswalk.own.fetch(sa.select(shown.c.earlier.label("text")).where(*same).distinct())["text"].to_pylist()
     names = kept.layout.valued
     after = {
         text: canonical([joined_text(_renewed(texts, names, parts_of(value))) for value in json.loads(text)])
         for text in lists
     }
-    _replace(book, shown.c.earlier, after, same)
+    _replace(crosswalk, shown.c.earlier, after, same)
 
 
-def _roll_anew(book: Book, release: str) -> None:
+def _roll_anew(crosswalk: Crosswalk, release: str) -> None:
     """Forget how far any check has rolled versions of the release: it rolls them again from their rows."""
-    rolled = book.tables.rolled
-    for row in book.own.fetch(sa.select(rolled)).to_pylist():
+    rolled = crosswalk.tables.rolled
+    for row in crosswalk.own.fetch(sa.select(rolled)).to_pylist():
         if any(text.rpartition(":")[0] == release for text in json.loads(row["versions"])):
-            book.own.run(sa.delete(rolled).where(rolled.c.release == row["release"]))
+            crosswalk.own.run(sa.delete(rolled).where(rolled.c.release == row["release"]))
 
 
 def _renewed(new: NewTexts, names: Sequence[str], texts: Sequence[str | None]) -> list[str | None]:
@@ -150,30 +150,36 @@ def _renewed(new: NewTexts, names: Sequence[str], texts: Sequence[str | None]) -
 
 
 def encoded_texts(texts: Sequence[str | None]) -> str:
-    """As `book.encoded` does in the database."""
+    """As `crosswalk.encoded` does in the database."""
     return "".join("N" if text is None else f"V{len(text)}:{text}" for text in texts)
 
 
 def _replace_places(
-    book: Book, new: NewTexts, column: sa.Column[Any], names: Sequence[str], same: Sequence[sa.ColumnElement[bool]]
+    crosswalk: Crosswalk,
+    new: NewTexts,
+    column: sa.Column[Any],
+    names: Sequence[str],
+    same: Sequence[sa.ColumnElement[bool]],
 ) -> None:
     """Write the new texts in a column that has those of several columns in one; same: of which rows."""
     if any(new.get(name) for name in names):
         query = sa.select(column.label("text")).where(*same, column.is_not(None)).distinct()
-        places = book.own.fetch(query)["text"].to_pylist()
-        _replace(book, column, {place: joined_text(_renewed(new, names, parts_of(place))) for place in places}, same)
+        places = crosswalk.own.fetch(query)["text"].to_pylist()
+        _replace(
+            crosswalk, column, {place: joined_text(_renewed(new, names, parts_of(place))) for place in places}, same
+        )
 
 
 def _replace(
-    book: Book, column: sa.Column[Any], texts: Mapping[str, str], same: Sequence[sa.ColumnElement[bool]]
+    crosswalk: Crosswalk, column: sa.Column[Any], texts: Mapping[str, str], same: Sequence[sa.ColumnElement[bool]]
 ) -> None:
     """Write other texts in a column of the crosswalk; same: of which rows."""
     wanted = {before: after for before, after in texts.items() if before != after}
     pairs = pa.table({"before": pa.array(list(wanted), pa.string()), "after": pa.array(wanted.values(), pa.string())})
-    loaded = book.own.load(fresh_name(), pairs)
+    loaded = crosswalk.own.load(fresh_name(), pairs)
     update = sa.update(column.table).values({column.name: loaded.c.after})
-    book.own.run(update.where(column == loaded.c.before, *same))
-    book.own.drop(loaded)
+    crosswalk.own.run(update.where(column == loaded.c.before, *same))
+    crosswalk.own.drop(loaded)
 
 
 def _content(version: RecordedVersion, texts: NewTexts, now: Types) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.crosswalk import Crosswalk, fresh_name
 from qblock.joint.episodes import PUBLISHED
 from qblock.joint.excluded import OUT, entities_apart
 from qblock.joint.units import owner, owner_of
@@ -16,16 +16,18 @@ from qblock.results.release import Sharing
 from qblock.spec import Spec
 
 
-def sharing(book: Book, spec: Spec, digests: Sequence[str], published: Collection[int]) -> Sharing:
+def sharing(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str], published: Collection[int]) -> Sharing:
     """What `take_out` of the whole cells of these people would come to. published: the versions that are kept.
 
     Where versions do not lag, it rolls the episodes of the release's check on, which may be undone.
     """
-    removal = whole_cells(book, spec, digests)
-    gone = set(entities_apart(book, spec.release, [OUT]))
+    removal = whole_cells(crosswalk, spec, digests)
+    gone = set(entities_apart(crosswalk, spec.release, [OUT]))
     leaving = sorted(set(digests) - gone)
-    going = book.own.load(fresh_name(), pa.table({"entity": pa.array([*leaving, *removal.companions], pa.string())}))
-    t, excluded = book.tables.row, book.tables.apart
+    going = crosswalk.own.load(
+        fresh_name(), pa.table({"entity": pa.array([*leaving, *removal.companions], pa.string())})
+    )
+    t, excluded = crosswalk.tables.row, crosswalk.tables.apart
     out = sa.select(excluded.c.entity).where(excluded.c.release == spec.release, excluded.c.state == OUT)
     # Of people with several rows a unit may leave while others of the same person stay.
     person = owner(t.c.entity)
@@ -38,7 +40,7 @@ def sharing(book: Book, spec: Spec, digests: Sequence[str], published: Collectio
         person.not_in(out),
         person.not_in(sa.select(going.c.entity)),
     )
-    staying = int(book.own.scalar(shown))
-    book.own.drop(going)
+    staying = int(crosswalk.own.scalar(shown))
+    crosswalk.own.drop(going)
     companions = len({owner_of(companion) for companion in removal.companions})
     return Sharing(leaving=len(leaving), companions=companions, cells=removal.cells, staying=staying)

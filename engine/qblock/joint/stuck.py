@@ -10,7 +10,7 @@ import json
 import sqlalchemy as sa
 
 from qblock.joint import padding
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.ledger.events import canonical
 
 SET_DOWN = 3
@@ -18,19 +18,19 @@ SET_DOWN = 3
 HAS_STATE = 1
 
 
-def set_down(book: Book, release: str) -> None:
+def set_down(crosswalk: Crosswalk, release: str) -> None:
     """Forget what a release that lagged shows and who waits, but for who is in a frozen cell."""
-    t, own = book.tables, book.own
+    t, own = crosswalk.tables, crosswalk.own
     text = own.scalar(sa.select(t.steady.c.state).where(t.steady.c.release == release))
     state = {} if text is None else json.loads(text)
     if state.get("form") == SET_DOWN:
         return
-    padding.clear(book, t.waiting, release)
+    padding.clear(crosswalk, t.waiting, release)
     if state.get("form") == HAS_STATE:
         frozen = [t.shown.c.release == release, t.shown.c.cell.in_(state["frozen"])]
         people = sa.select(t.shown.c.release, t.shown.c.entity).where(*frozen)
         own.run(sa.insert(t.waiting).from_select(["release", "entity"], people))
-        padding.pad(book, t.waiting, release)
+        padding.pad(crosswalk, t.waiting, release)
         kept = canonical({"form": SET_DOWN})
         own.run(sa.update(t.steady).where(t.steady.c.release == release).values(state=kept))
     else:
@@ -38,11 +38,11 @@ def set_down(book: Book, release: str) -> None:
     own.run(sa.delete(t.shown).where(t.shown.c.release == release))
 
 
-def stuck(book: Book, release: str) -> set[str]:
+def stuck(crosswalk: Crosswalk, release: str) -> set[str]:
     """The digests of people who were in a frozen cell when a release was set down."""
-    t = book.tables
-    text = book.own.scalar(sa.select(t.steady.c.state).where(t.steady.c.release == release))
+    t = crosswalk.tables
+    text = crosswalk.own.scalar(sa.select(t.steady.c.state).where(t.steady.c.release == release))
     if text is None or json.loads(text)["form"] != SET_DOWN:
         return set()
-    people = book.own.fetch(sa.select(t.waiting.c.entity).where(t.waiting.c.release == release))
+    people = crosswalk.own.fetch(sa.select(t.waiting.c.entity).where(t.waiting.c.release == release))
     return set(people["entity"].to_pylist())

@@ -11,7 +11,7 @@ from qblock.joint.admission import Admission, freeze
 from qblock.joint.alone import NotJoint
 from qblock.joint.audience import check_audience
 from qblock.joint.changed import changed_values
-from qblock.joint.crosswalk import Book, open_crosswalk, prepare
+from qblock.joint.crosswalk import Crosswalk, open_crosswalk, prepare
 from qblock.joint.edits import moved_by_edits
 from qblock.joint.explanation import explanation
 from qblock.joint.gate import Verdict, check, check_models, members, unchanged
@@ -68,55 +68,55 @@ class JointVersions(NotJoint):
     def settle_leaving(self) -> None:
         # Also what a change of the key that was killed has not yet recorded in the ledger.
         release = self.spec.release
-        with open_crosswalk(self.place) as book:
-            anybody = withdrawals.anybody_leaving(book, release)
-            owing = owed(book, release)
+        with open_crosswalk(self.place) as crosswalk:
+            anybody = withdrawals.anybody_leaving(crosswalk, release)
+            owing = owed(crosswalk, release)
         if owing:
             settle(self.place, release)
         if not anybody:
             return
         with self.place.read() as reader:
             published = {e.version for e in reader.history(release) if e.state in PUBLISHING and e.version}
-        with open_crosswalk(self.place) as book:
-            people = withdrawals.settle_leaving(book, self.spec, published)
+        with open_crosswalk(self.place) as crosswalk:
+            people = withdrawals.settle_leaving(crosswalk, self.spec, published)
         if people:
             record_erasure(self.place, release, self.run, {"people": people})
 
     def discard_unseen(self, shown: Collection[int]) -> None:
-        with open_crosswalk(self.place) as book:
-            unseen = [version for version in recorded(book, self.spec.release) if version.key.version not in shown]
+        with open_crosswalk(self.place) as crosswalk:
+            unseen = [version for version in recorded(crosswalk, self.spec.release) if version.key.version not in shown]
         if not unseen:
             return
         # If the ledger recorded it; before the snapshot, and in a transaction of its own:
         # the version that this run records may have the same number.
         known = written(self.place, self.spec.release)
-        with open_crosswalk(self.place) as book:
+        with open_crosswalk(self.place) as crosswalk:
             for version in unseen:
                 if known.wrote(version.key.version, version.stamp):
-                    discard(book, version.key)
+                    discard(crosswalk, version.key)
 
     def check_withdrawn(self) -> None:
         pass
 
     def check_known(self, shown: Collection[int]) -> None:
-        with open_crosswalk(self.place) as book:
-            known = recorded(book)
-            check_audience(book, self.spec, self.place)
+        with open_crosswalk(self.place) as crosswalk:
+            known = recorded(crosswalk)
+            check_audience(crosswalk, self.spec, self.place)
             own = {version.key.version for version in known if version.key.release == self.spec.release}
             _check_recorded(self.spec, self.place, shown, own)
 
     def check_comparable(self) -> None:
-        with open_crosswalk(self.place) as book:
-            if members(self.spec, recorded(book)):
+        with open_crosswalk(self.place) as crosswalk:
+            if members(self.spec, recorded(crosswalk)):
                 check_models(self.spec)
 
     def check_types(self, session: Session, columns: Mapping[str, Column]) -> None:
         assert self.admission is not None
-        with open_crosswalk(self.place, session, read_only=True) as book:
-            check_known_types(self.spec, recorded(book, self.spec.release), columns, self.admission.shown or ())
-            self._check_shown(book, columns)
+        with open_crosswalk(self.place, session, read_only=True) as crosswalk:
+            check_known_types(self.spec, recorded(crosswalk, self.spec.release), columns, self.admission.shown or ())
+            self._check_shown(crosswalk, columns)
 
-    def _check_shown(self, book: Book, columns: Mapping[str, Column]) -> None:
+    def _check_shown(self, crosswalk: Crosswalk, columns: Mapping[str, Column]) -> None:
         """Raise Refused where a column cannot hold what is shown of it by versions that lag."""
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
@@ -127,12 +127,12 @@ class JointVersions(NotJoint):
 
     def let_in(self, source: SourceTable) -> Admission | None:
         assert self.admission is not None
-        with open_crosswalk(self.place, source.session) as book:
-            shown = published_node(book, self.spec)
+        with open_crosswalk(self.place, source.session) as crosswalk:
+            shown = published_node(crosswalk, self.spec)
             node = source.spec.pinned if source.spec.pinned is not None else shown
             if shown is None or node is None:
                 return None
-            self.waiting = waiting_at(book, source, node, self.doubted is not None)
+            self.waiting = waiting_at(crosswalk, source, node, self.doubted is not None)
         if self.waiting is None:
             return None
         self.admission = Admission(
@@ -160,78 +160,78 @@ class JointVersions(NotJoint):
         begin: Callable[[int], str],
     ) -> None:
         spec = self.spec
-        with open_crosswalk(self.place, task.source.session) as book:
-            known = [earlier.key.version for earlier in recorded(book, spec.release)]
+        with open_crosswalk(self.place, task.source.session) as crosswalk:
+            known = [earlier.key.version for earlier in recorded(crosswalk, spec.release)]
             # A dry run has not discarded what no reader was shown (discard_unseen).
             version = self.least = max([version, *(number + 1 for number in known if number not in shown)])
-            check_audience(book, spec, self.place)
+            check_audience(crosswalk, spec, self.place)
             _check_recorded(spec, self.place, shown, known)
-            proposed = candidate(book, task, chosen, version)
-            self._compared(book, proposed)
-            verdict = check(book, spec, references, proposed)
-            self._note_edits(book, proposed)
+            proposed = candidate(crosswalk, task, chosen, version)
+            self._compared(crosswalk, proposed)
+            verdict = check(crosswalk, spec, references, proposed)
+            self._note_edits(crosswalk, proposed)
             if not verdict.passed:
-                again = self._again(book, proposed, verdict, version, shown)
+                again = self._again(crosswalk, proposed, verdict, version, shown)
                 if again is not None:
                     raise again
                 # Bounds on bundles are not known.
-                lines = [] if spec.bundles else self._why(book, task, proposed)
-                leavers = leavers_way_on(book, spec, proposed)
+                lines = [] if spec.bundles else self._why(crosswalk, task, proposed)
+                leavers = leavers_way_on(crosswalk, spec, proposed)
                 of_map = task.source.recoding is not None
-                changed = changed_values(book, spec, proposed) if verdict.mode == "linked" else None
+                changed = changed_values(crosswalk, spec, proposed) if verdict.mode == "linked" else None
                 raise TogetherRefused(refusal(verdict, lines, changed, leavers, by_rows=spec.by_rows, of_map=of_map))
             if self.dry:
                 return
-            record(book, proposed, begin(version))
+            record(crosswalk, proposed, begin(version))
             # Those who leave are in no version from this one on.
-            left(book, spec, self.waiting.leaving if self.waiting else NOBODY, proposed)
-            self._condemn_doubted(book, version)
+            left(crosswalk, spec, self.waiting.leaving if self.waiting else NOBODY, proposed)
+            self._condemn_doubted(crosswalk, version)
             if not spec.bundles:
-                freeze(book, task.source, proposed)
-            self._recorded(book, task.source, proposed)
+                freeze(crosswalk, task.source, proposed)
+            self._recorded(crosswalk, task.source, proposed)
         self.verdict = verdict
 
-    def _why(self, book: Book, task: Task, candidate: Candidate) -> list[str]:
+    def _why(self, crosswalk: Crosswalk, task: Task, candidate: Candidate) -> list[str]:
         least = least_rows(self.spec.privacy)
-        return list(explanation(book, self.spec, task.source.hierarchies, least, candidate).lines())
+        return list(explanation(crosswalk, self.spec, task.source.hierarchies, least, candidate).lines())
 
     def _again(
-        self, book: Book, candidate: Candidate, verdict: Verdict, version: int, shown: Collection[int]
+        self, crosswalk: Crosswalk, candidate: Candidate, verdict: Verdict, version: int, shown: Collection[int]
     ) -> StartOver | None:
         """Without whom a version that failed may pass; None where that is nobody."""
-        return start_over(book, self.spec, self.waiting, verdict, candidate, version) if self.waiting else None
+        return start_over(crosswalk, self.spec, self.waiting, verdict, candidate, version) if self.waiting else None
 
-    def _compared(self, book: Book, candidate: Candidate) -> None:
+    def _compared(self, crosswalk: Crosswalk, candidate: Candidate) -> None:
         """Raise StartOver where a candidate is not what was decided."""
 
-    def _recorded(self, book: Book, source: SourceTable, candidate: Candidate) -> None:
+    def _recorded(self, crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> None:
         """What else is kept of a version that passed, with its record.
 
         What was shown is the source now: a state from which versions lagged holds no more, but for its frozen cells.
         """
-        set_down(book, self.spec.release)
+        set_down(crosswalk, self.spec.release)
 
     def unchanged(self, version: int) -> None:
         if self.doubted is not None:
-            with open_crosswalk(self.place) as book:
-                self._condemn_doubted(book, version)
+            with open_crosswalk(self.place) as crosswalk:
+                self._condemn_doubted(crosswalk, version)
 
     def still_complete(self, session: Session) -> bool:
         if self.verdict is None:
             return True
-        with open_crosswalk(self.place, session) as book:
-            return unchanged(book, self.spec, self.verdict)
+        with open_crosswalk(self.place, session) as crosswalk:
+            return unchanged(crosswalk, self.spec, self.verdict)
 
     def start_over(self, again: StartOver) -> None:
         self.notes.append(str(again))
         self.waiting = None
         self.doubted = again.doubted or self.doubted
-        with open_crosswalk(self.place) as book:
-            again.settle(book)
+        with open_crosswalk(self.place) as crosswalk:
+            again.settle(crosswalk)
 
     def showing_withdrawn(self) -> list[int]:
-        with open_crosswalk(self.place) as book:
-            showing = withdrawals.showing_withdrawn(book, self.spec.release)
+        with open_crosswalk(self.place) as crosswalk:
+            showing = withdrawals.showing_withdrawn(crosswalk, self.spec.release)
         if not showing:
             return []
         with self.place.read() as reader:
@@ -239,8 +239,8 @@ class JointVersions(NotJoint):
             current = reader.pointer(self.spec.release)
         return [v for v in showing if v in kept and v != current]
 
-    def _note_edits(self, book: Book, candidate: Candidate) -> None:
-        changed, people = moved_by_edits(book, self.spec, candidate)
+    def _note_edits(self, crosswalk: Crosswalk, candidate: Candidate) -> None:
+        changed, people = moved_by_edits(crosswalk, self.spec, candidate)
         if changed:
             moved = (
                 f"{people} people are shown under another label" if people else "it changes nobody's label at this node"
@@ -248,10 +248,10 @@ class JointVersions(NotJoint):
             note = f"the hierarchy of {', '.join(changed)} is not that of the previous version: {moved}"
             self.notes[:] = [*(n for n in self.notes if n != note), note]
 
-    def _condemn_doubted(self, book: Book, version: int) -> None:
+    def _condemn_doubted(self, crosswalk: Crosswalk, version: int) -> None:
         """Without the batch that was doubted the versions pass together: so the batch is what failed."""
         if self.doubted is not None:
-            failed(book, self.spec, self.doubted, version)
+            failed(crosswalk, self.spec, self.doubted, version)
             self.notes.append(STAY_IN.format(len(self.doubted.members)))
 
 

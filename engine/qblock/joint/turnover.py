@@ -24,7 +24,7 @@ import sqlalchemy as sa
 
 from qblock.joint import padding
 from qblock.joint.admission import Admission
-from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.crosswalk import Crosswalk, fresh_name
 from qblock.joint.episodes import PUBLISHED, VersionKey
 from qblock.joint.units import owner
 from qblock.joint.versions import DIGEST, entity_of, recorded
@@ -58,34 +58,36 @@ class Turnover:
         return {"shown": self.shown, "went": self.went, "came": self.came}
 
 
-def turnover(book: Book, source: SourceTable, admission: Admission, published: Collection[int]) -> Turnover:
+def turnover(crosswalk: Crosswalk, source: SourceTable, admission: Admission, published: Collection[int]) -> Turnover:
     """Count who left and who came. source: opened by `admission`; published: the versions that readers saw."""
-    release, t, own = source.spec.release, book.tables, book.own
-    versions = [v.key.version for v in recorded(book, release) if v.key.version in published]
+    release, t, own = source.spec.release, crosswalk.tables, crosswalk.own
+    versions = [v.key.version for v in recorded(crosswalk, release) if v.key.version in published]
     newest = versions[-1] if versions else None
     if newest is None:
         # Everybody will be in the first version, except rows that no hierarchy covers yet.
         if not source.quarantined:
             return Turnover(None, 0, 0, 0)
-        known = book.bring(sa.select(entity_of(book, source).label("entity")).select_from(source.relation).distinct())
+        known = crosswalk.bring(
+            sa.select(entity_of(crosswalk, source).label("entity")).select_from(source.relation).distinct()
+        )
         shown: Query = sa.select(known.c.entity).where(sa.false())
         everybody = sa.select(known.c.entity)
     else:
         of_newest = (t.row.c.release == release, t.row.c.version == newest, t.row.c.shown == PUBLISHED)
-        shown, everybody = sa.select(t.row.c.entity).where(*of_newest), _known(book, release, versions)
+        shown, everybody = sa.select(t.row.c.entity).where(*of_newest), _known(crosswalk, release, versions)
         if source.spec.bundles:
             shown, everybody = _owners(shown), _owners(everybody)
     assert admission.everybody is not None
     # Somebody may have several rows.
-    now = book.bring(sa.select(admission.everybody.c[DIGEST].label("entity")).distinct())
+    now = crosswalk.bring(sa.select(admission.everybody.c[DIGEST].label("entity")).distinct())
     own.analyze(now)
     excluded = sa.select(t.apart.c.entity).where(t.apart.c.release == release)
     here = sa.select(now.c.entity)
     waiting = own.store(fresh_name(), _without(here, sa.union(everybody, excluded)))
     gone = own.store(fresh_name(), _without(shown, sa.union(here, excluded)))
-    came, waits = _since(book, waiting, release, WAITING)
-    went, left = _since(book, gone, release, GONE)
-    number = _number(book, shown)
+    came, waits = _since(crosswalk, waiting, release, WAITING)
+    went, left = _since(crosswalk, gone, release, GONE)
+    number = _number(crosswalk, shown)
     same = not (came or went or waits or left)
     digests = [None if same else own.fetch(sa.select(table.c.entity)) for table in (waiting, gone)]
     for table in (now, waiting, gone):
@@ -93,25 +95,25 @@ def turnover(book: Book, source: SourceTable, admission: Admission, published: C
     return Turnover(newest, number, went, came, *digests)
 
 
-def keep(book: Book, release: str, counted: Turnover) -> None:
-    """Keep who waits and who is gone for the next run. In a book of its own: it outlasts a run that is refused."""
-    t = book.tables.turnover
+def keep(crosswalk: Crosswalk, release: str, counted: Turnover) -> None:
+    """Keep who waits and who is gone for the next run, in a transaction of its own: it outlasts a refused run."""
+    t = crosswalk.tables.turnover
     if counted.waiting is None or counted.gone is None:
         return
-    padding.clear(book, t, release)
+    padding.clear(crosswalk, t, release)
     for state, digests in ((WAITING, counted.waiting), (GONE, counted.gone)):
-        loaded = book.own.load(fresh_name(), digests)
+        loaded = crosswalk.own.load(fresh_name(), digests)
         same = [sa.cast(sa.literal(text), sa.Text) for text in (release, state)]
         query = sa.select(loaded.c.entity, *same)
-        book.own.run(sa.insert(t).from_select(["entity", "release", "state"], query))
-        book.own.drop(loaded)
-    padding.pad(book, t, release, state=WAITING)
+        crosswalk.own.run(sa.insert(t).from_select(["entity", "release", "state"], query))
+        crosswalk.own.drop(loaded)
+    padding.pad(crosswalk, t, release, state=WAITING)
 
 
-def _known(book: Book, release: str, versions: Collection[int]) -> Query:
+def _known(crosswalk: Crosswalk, release: str, versions: Collection[int]) -> Query:
     """Everybody who was in any of these versions; from the rolled episodes as far as they go, to read each one once."""
-    t = book.tables
-    text = book.own.scalar(sa.select(t.rolled.c.versions).where(t.rolled.c.release == release))
+    t = crosswalk.tables
+    text = crosswalk.own.scalar(sa.select(t.rolled.c.versions).where(t.rolled.c.release == release))
     rolled = {VersionKey.of_text(key) for key in json.loads(text)} if text else set()
     unrolled = [version for version in versions if VersionKey(release, version) not in rolled]
     of_others = (t.row.c.release == release, t.row.c.version.in_(unrolled))
@@ -132,13 +134,13 @@ def _without(people: Query, without: sa.SelectBase) -> Query:
     return sa.select(rows.c.entity).select_from(joined).where(known.c.entity.is_(None))
 
 
-def _since(book: Book, people: sa.TableClause, release: str, state: str) -> tuple[int, int]:
+def _since(crosswalk: Crosswalk, people: sa.TableClause, release: str, state: str) -> tuple[int, int]:
     """How many of these people were not in a state before, and how many who were in it are not now."""
-    t = book.tables.turnover
+    t = crosswalk.tables.turnover
     before = sa.select(t.c.entity).where(t.c.release == release, t.c.state == state)
     now = sa.select(people.c.entity)
-    return _number(book, _without(now, before)), _number(book, _without(before, now))
+    return _number(crosswalk, _without(now, before)), _number(crosswalk, _without(before, now))
 
 
-def _number(book: Book, people: Query) -> int:
-    return int(book.own.scalar(sa.select(sa.func.count()).select_from(people.subquery())))
+def _number(crosswalk: Crosswalk, people: Query) -> int:
+    return int(crosswalk.own.scalar(sa.select(sa.func.count()).select_from(people.subquery())))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.gate import members
 from qblock.joint.types import First, Types, entity_text, named
 from qblock.joint.versions import UNPROTECTED, RecordedVersion, first_of, recorded
@@ -19,15 +19,15 @@ from qblock.warehouse.values import type_class
 RETYPE = "`qblock ledger retype SPEC`"
 
 
-def check_types(book: Book, spec: Spec, columns: Mapping[str, Column], shown: Collection[int]) -> None:
+def check_types(crosswalk: Crosswalk, spec: Spec, columns: Mapping[str, Column], shown: Collection[int]) -> None:
     """Refuse columns whose type writes values otherwise than that of the newest version, before the source is scanned.
 
     Raises Refused naming the column, both types and the remedy.
     """
-    versions = recorded(book)
+    versions = recorded(crosswalk)
     own = [v for v in versions if v.key.release == spec.release]
     check_known_types(spec, own, columns, shown)
-    _check_audience(book, spec, columns, versions)
+    _check_audience(crosswalk, spec, columns, versions)
 
 
 def check_known_types(
@@ -82,7 +82,7 @@ def cannot_hold(column: Column) -> Refused:
 
 
 def check_somebody(
-    book: Book,
+    crosswalk: Crosswalk,
     spec: Spec,
     session: Session,
     table: sa.TableClause,
@@ -91,10 +91,10 @@ def check_somebody(
     first: First,
 ) -> None:
     """Raise Refused where nobody of a version is found in the source, with entities written in a first type."""
-    row = book.tables.row
+    row = crosswalk.tables.row
     same = (row.c.release == newest.key.release, row.c.version == newest.key.version)
-    known = book.lend(sa.select(row.c.entity).where(*same))
-    who = people_of(book, spec, session, table, columns, first)
+    known = crosswalk.lend(sa.select(row.c.entity).where(*same))
+    who = people_of(crosswalk, spec, session, table, columns, first)
     joined = who.join(known, known.c.entity == who.c.entity)
     if not session.scalar(sa.select(sa.func.count()).select_from(joined)):
         raise Refused(
@@ -105,18 +105,25 @@ def check_somebody(
 
 
 def people_of(
-    book: Book, spec: Spec, session: Session, table: sa.TableClause, columns: Mapping[str, Column], first: First
+    crosswalk: Crosswalk,
+    spec: Spec,
+    session: Session,
+    table: sa.TableClause,
+    columns: Mapping[str, Column],
+    first: First,
 ) -> sa.FromClause:
     """Everybody in the source, one digest (entity) for each row, with entities written in their first type."""
     assert spec.entity is not None
     column = columns[spec.entity]
     text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
-    return sa.select(book.entity(text, table).label("entity")).select_from(table).subquery("qblock_who")
+    return sa.select(crosswalk.entity(text, table).label("entity")).select_from(table).subquery("qblock_who")
 
 
-def _check_audience(book: Book, spec: Spec, columns: Mapping[str, Column], versions: Sequence[RecordedVersion]) -> None:
+def _check_audience(
+    crosswalk: Crosswalk, spec: Spec, columns: Mapping[str, Column], versions: Sequence[RecordedVersion]
+) -> None:
     """The releases that the same readers may hold must write people and values as this one does."""
-    first = first_of(book, versions, spec, columns)
+    first = first_of(crosswalk, versions, spec, columns)
     audience = {v.key.release: v.types for v in members(spec, versions)}
     for release, theirs in audience.items():
         if release == spec.release:

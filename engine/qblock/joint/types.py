@@ -26,7 +26,7 @@ class First:
     """How the entities of a release are written before they are digested: in the type of the first version, for good.
 
     column: of the source when the types were recorded; hashed: whether the digests are of the text's SHA-256, and not
-    of the text (`crosswalk.Book.entity`).
+    of the text (`crosswalk.Crosswalk.entity`).
     """
 
     column: Column

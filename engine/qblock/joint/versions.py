@@ -1,6 +1,6 @@
 """The crosswalk: who is shown in which block of which version, with which sensitive value. Private, one row per entity.
 
-Sensitive values are kept as text, since the models need them again; entities as keyed digests (Book.entity), since
+Sensitive values are kept as text, since the models need them again; entities as keyed digests (Crosswalk.entity), since
 nothing needs to know who they are.
 """
 
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Reference
 from qblock.errors import InputError, QblockError, Refused
-from qblock.joint.crosswalk import Book, encoded, fresh_name
+from qblock.joint.crosswalk import Crosswalk, encoded, fresh_name
 from qblock.joint.episodes import VersionKey, shown
 from qblock.joint.texts import texts_of, together
 from qblock.joint.types import First, Types, entity_text, named, types_of
@@ -105,7 +105,7 @@ def least_rows(requirements: Sequence[Requirement]) -> int:
     return max((model.least_block_size(nothing) for model in models), default=1)
 
 
-def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candidate:
+def candidate(crosswalk: Crosswalk, task: Task, chosen: Assessment, version: int) -> Candidate:
     """What a node would publish as this version, its rows built by one statement beside the crosswalk.
 
     Raises InputError for a spec without `entity`.
@@ -117,10 +117,10 @@ def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candi
             "write `entity: COLUMN`, or `versions: {joint: none}`"
         )
     least = least_rows(spec.privacy)
-    rows = book.bring(candidate_rows(book, task, chosen, least))
-    book.own.analyze(rows)
+    rows = crosswalk.bring(candidate_rows(crosswalk, task, chosen, least))
+    crosswalk.own.analyze(rows)
     number = sa.cast(sa.func.coalesce(sa.func.sum(rows.c.n), 0), sa.BigInteger) if spec.bundles else sa.func.count()
-    total = book.own.scalar(sa.select(number).select_from(rows).where(rows.c.block.is_not(None)))
+    total = crosswalk.own.scalar(sa.select(number).select_from(rows).where(rows.c.block.is_not(None)))
     if total != task.source.rows:
         raise QblockError(
             f"the crosswalk would hold {total} rows of {task.source.rows}; this is a fault of qblock or of the "
@@ -128,14 +128,14 @@ def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candi
         )
     kept, sizes = chosen.kept.tolist(), chosen.counts.rows.tolist()
     labels = ["P" if k else "S" if n >= least else "-" for k, n in zip(kept, sizes, strict=True)]
-    about = _describe(book, task, VersionKey(spec.release, version), least, chosen.node)
+    about = _describe(crosswalk, task, VersionKey(spec.release, version), least, chosen.node)
     proposed = Candidate(about, rows, tuple(block_labels(task, chosen)), tuple(labels), tuple(sizes))
-    return _by_rows(book, proposed) if spec.by_rows else proposed
+    return _by_rows(crosswalk, proposed) if spec.by_rows else proposed
 
 
-def _by_rows(book: Book, candidate: Candidate) -> Candidate:
+def _by_rows(crosswalk: Crosswalk, candidate: Candidate) -> Candidate:
     """With a block of its own, labelled by its number last, for people who have as many rows."""
-    own, rows = book.own, candidate.rows
+    own, rows = crosswalk.own, candidate.rows
     pairs = own.fetch(sa.select(rows.c.block, rows.c.n).distinct().order_by(rows.c.block, rows.c.n))
     number = pa.array(range(len(pairs)), pa.int64())
     parts = own.load(fresh_name(), pairs.append_column("number", number))
@@ -152,7 +152,7 @@ def _by_rows(book: Book, candidate: Candidate) -> Candidate:
     return Candidate(candidate.about, split, tuple(map(canonical, labels)), shown, sizes)
 
 
-def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Query:
+def candidate_rows(crosswalk: Crosswalk, task: Task, chosen: Assessment, least: int) -> Query:
     """The statement in the source's session: entity (digest), block (its number), shown, block_rows, value.
 
     One row for each row of the source. Where somebody may have several, one for each unit, with its bundle as value, n
@@ -172,7 +172,7 @@ def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Qu
     same = [sa.true(), *(code == blocks.c[f"q{i}"] for i, code in codes.items())]
     label = shown(blocks.c.kept == 1, blocks.c.block_rows, least)
     columns: list[sa.ColumnElement[Any]] = [
-        entity_of(book, source).label("entity"),
+        entity_of(crosswalk, source).label("entity"),
         blocks.c.block,
         sa.cast(label, sa.Text).label("shown"),
         blocks.c.block_rows,
@@ -182,7 +182,7 @@ def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Qu
     if not source.spec.bundles:
         return sa.select(*columns).select_from(both)
     given = not isinstance(source.relation, sa.TableClause) and UNIT in source.relation.c
-    unit_of = source.relation.c[UNIT] if given else entity_of(book, source).concat(blocks.c.name)
+    unit_of = source.relation.c[UNIT] if given else entity_of(crosswalk, source).concat(blocks.c.name)
     columns[0] = unit_of.label("entity")
     spec = source.spec
     texts = {"place": spec.quasi_identifiers, "whole": (*spec.sensitives, *spec.insensitives)}
@@ -216,18 +216,20 @@ def coded(source: SourceTable, node: Node) -> tuple[sa.FromClause, dict[int, sa.
     return joined, codes
 
 
-def entity_of(book: Book, source: SourceTable) -> sa.ColumnElement[Any]:
+def entity_of(crosswalk: Crosswalk, source: SourceTable) -> sa.ColumnElement[Any]:
     """The digest of the entity of a row; an Admission has computed it already."""
     if not isinstance(source.relation, sa.TableClause) and DIGEST in source.relation.c:
         return source.relation.c[DIGEST]
     assert source.spec.entity is not None
     column = source.columns[source.spec.entity]
-    first = first_of(book, recorded(book), source.spec, source.columns)
+    first = first_of(crosswalk, recorded(crosswalk), source.spec, source.columns)
     text = entity_text(source.session, source.expression(source.spec.entity), column, first)
-    return book.entity(text, source.relation)
+    return crosswalk.entity(text, source.relation)
 
 
-def first_of(book: Book, versions: Sequence[RecordedVersion], spec: Spec, columns: Mapping[str, Column]) -> First:
+def first_of(
+    crosswalk: Crosswalk, versions: Sequence[RecordedVersion], spec: Spec, columns: Mapping[str, Column]
+) -> First:
     """How the entities of a release are written: as its versions have them, else as those of its audience have them
     where the types agree, else in the column's present type.
 
@@ -237,7 +239,7 @@ def first_of(book: Book, versions: Sequence[RecordedVersion], spec: Spec, column
     column = named(columns[spec.entity])
     own = [v.types for v in versions if v.key.release == spec.release]
     if own:
-        if own[-1].first.hashed != book.hashes:
+        if own[-1].first.hashed != crosswalk.hashes:
             raise Refused(
                 f"the versions of release {spec.release} know people by digests that cannot be made for this source: "
                 "those of a cluster are made of hashes, since it is given no keys. What was shown cannot be compared "
@@ -248,11 +250,11 @@ def first_of(book: Book, versions: Sequence[RecordedVersion], spec: Spec, column
     for version in reversed(versions):
         theirs = version.types
         with_it = version.key.release in spec.versions.audience or spec.release in version.audience
-        if not with_it or theirs.first.hashed != book.hashes:
+        if not with_it or theirs.first.hashed != crosswalk.hashes:
             continue
         if writes_alike(theirs.first.column, column):
             return theirs.first
-    return First(column, book.hashes)
+    return First(column, crosswalk.hashes)
 
 
 def value_text(source: SourceTable) -> sa.ColumnElement[Any]:
@@ -277,7 +279,7 @@ def source_mark(spec: Spec) -> str:
     return hashlib.sha256(".".join(spec.source.parts).encode()).hexdigest()
 
 
-def _describe(book: Book, task: Task, key: VersionKey, least: int, node: tuple[int, ...]) -> RecordedVersion:
+def _describe(crosswalk: Crosswalk, task: Task, key: VersionKey, least: int, node: tuple[int, ...]) -> RecordedVersion:
     source, spec = task.source, task.spec
     references = tuple((values.reference,) for values in source.sensitives.values())
     return RecordedVersion(
@@ -292,7 +294,7 @@ def _describe(book: Book, task: Task, key: VersionKey, least: int, node: tuple[i
         sensitive=tuple(source.sensitives),
         audience=spec.versions.audience,
         content=_content(spec, references),
-        types=types_of(spec, source.columns, first_of(book, recorded(book), spec, source.columns)),
+        types=types_of(spec, source.columns, first_of(crosswalk, recorded(crosswalk), spec, source.columns)),
     )
 
 
@@ -301,13 +303,13 @@ def _content(spec: Spec, references: tuple[tuple[Reference, ...], ...]) -> str:
     return text if spec.counted == "rows" else canonical({**json.loads(text), "counted": spec.counted})
 
 
-def record(book: Book, candidate: Candidate, stamp: str | None = None) -> None:
+def record(crosswalk: Crosswalk, candidate: Candidate, stamp: str | None = None) -> None:
     """Write a version into the crosswalk: before it is staged, so that nothing is ever shown that is not in it.
 
     stamp: that the ledger has written down for it. A version of the same number that was recorded before, and never
     shown, must have been discarded, in another transaction (`discard`).
     """
-    t, own, about = book.tables, book.own, candidate.about
+    t, own, about = crosswalk.tables, crosswalk.own, candidate.about
     key = about.key
     position = int(own.scalar(sa.select(sa.func.coalesce(sa.func.max(t.version.c.position), 0)))) + 1
     lists = {
@@ -320,7 +322,7 @@ def record(book: Book, candidate: Candidate, stamp: str | None = None) -> None:
             release=key.release, version=key.version, position=position, stamp=stamp, **plain, **lists
         )
     )
-    book.read.clear()
+    crosswalk.read.clear()
     same: list[sa.ColumnElement[Any]] = [
         sa.cast(sa.literal(key.release), sa.Text).label("release"),
         sa.literal(key.version).label("version"),
@@ -343,29 +345,29 @@ def record(book: Book, candidate: Candidate, stamp: str | None = None) -> None:
     own.drop(blocks)
 
 
-def discard(book: Book, key: VersionKey) -> None:
+def discard(crosswalk: Crosswalk, key: VersionKey) -> None:
     """Take a version out of the crosswalk. Only for one that no reader could ever see: what was read stays known.
 
     Not in the transaction that records one of the same number: DuckDB's index is damaged where one key is deleted and
     inserted in one transaction and the commit fails.
     """
-    t, own = book.tables, book.own
+    t, own = crosswalk.tables, crosswalk.own
     for table in (t.row, t.block, t.version, t.frozen):
         own.run(sa.delete(table).where(table.c.release == key.release, table.c.version == key.version))
-    book.read.clear()
+    crosswalk.read.clear()
 
 
-def recorded(book: Book, release: str | None = None) -> list[RecordedVersion]:
-    """The versions of the crosswalk, oldest first: of one release, or of all of the place. Read once in a book."""
-    if release not in book.read and None in book.read:
-        book.read[release] = [version for version in book.read[None] if version.key.release == release]
-    if release not in book.read:
-        t = book.tables.version
+def recorded(crosswalk: Crosswalk, release: str | None = None) -> list[RecordedVersion]:
+    """The versions of the crosswalk, oldest first: of one release, or of all of the place. Read once in a crosswalk."""
+    if release not in crosswalk.read and None in crosswalk.read:
+        crosswalk.read[release] = [version for version in crosswalk.read[None] if version.key.release == release]
+    if release not in crosswalk.read:
+        t = crosswalk.tables.version
         query = sa.select(t).order_by(t.c.position, t.c.release, t.c.version)
         if release is not None:
             query = query.where(t.c.release == release)
-        book.read[release] = [_version(row) for row in book.own.fetch(query).to_pylist()]
-    return list(book.read[release])
+        crosswalk.read[release] = [_version(row) for row in crosswalk.own.fetch(query).to_pylist()]
+    return list(crosswalk.read[release])
 
 
 def _version(row: dict[str, Any]) -> RecordedVersion:
@@ -386,9 +388,9 @@ def _version(row: dict[str, Any]) -> RecordedVersion:
     )
 
 
-def published_node(book: Book, spec: Spec) -> Node | None:
+def published_node(crosswalk: Crosswalk, spec: Spec) -> Node | None:
     """The node of the release's newest version, where that has the same quasi-identifiers."""
-    versions = recorded(book, spec.release)
+    versions = recorded(crosswalk, spec.release)
     if not versions or versions[-1].quasi_identifiers != spec.quasi_identifiers:
         return None
     return versions[-1].node

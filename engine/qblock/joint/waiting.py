@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from qblock.errors import Refused
 from qblock.joint.cohorts import cohort_size
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.gate import Verdict, members_of
 from qblock.joint.versions import Candidate
 from qblock.joint.withdrawals import Batch, batch, failed
@@ -42,13 +42,13 @@ class StartOver(Exception):
     down what must outlast the run, which begins again without them, in a new snapshot. Each time fewer are left to set
     apart or to doubt, so it ends. doubted: the batch that is tried without."""
 
-    def __init__(self, message: str, settle: Callable[[Book], None], doubted: Batch | None = None) -> None:
+    def __init__(self, message: str, settle: Callable[[Crosswalk], None], doubted: Batch | None = None) -> None:
         super().__init__(message)
         self.settle = settle
         self.doubted = doubted
 
 
-def waiting_at(book: Book, source: SourceTable, node: Node, doubted: bool) -> Waiting | None:
+def waiting_at(crosswalk: Crosswalk, source: SourceTable, node: Node, doubted: bool) -> Waiting | None:
     """Who leaves at a node; None where nobody does. doubted: whether the batch is tried without.
 
     Raises Refused for a published node that is not in the lattice any more.
@@ -61,19 +61,19 @@ def waiting_at(book: Book, source: SourceTable, node: Node, doubted: bool) -> Wa
             f"the published node {list(node)} is no longer in the lattice: hierarchies have changed; pin a node in "
             "the spec (search.node)"
         )
-    leaving = NOBODY if doubted else batch(book, source, node, max(2, cohort_size(spec)))
+    leaving = NOBODY if doubted else batch(crosswalk, source, node, max(2, cohort_size(spec)))
     return Waiting(leaving, source.quarantined) if leaving.members else None
 
 
 def start_over(
-    book: Book, spec: Spec, waiting: Waiting, verdict: Verdict, candidate: Candidate, version: int
+    crosswalk: Crosswalk, spec: Spec, waiting: Waiting, verdict: Verdict, candidate: Candidate, version: int
 ) -> StartOver | None:
     """Who is to be set apart after a check that failed; None where nobody can be, and the version is refused."""
     leaving = waiting.leaving
     if not leaving.members:
         return None
-    query = members_of(book, spec, verdict, candidate)
-    bad = set(book.own.fetch(query)["entity"].to_pylist())
+    query = members_of(crosswalk, spec, verdict, candidate)
+    bad = set(crosswalk.own.fetch(query)["entity"].to_pylist())
     if not bad:
         return None
     # Whoever has left is in no row of the candidate: that their cell fails is told by the episode that ended.

@@ -15,7 +15,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.joint.cohorts import in_blocks
-from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.crosswalk import Crosswalk, fresh_name
 from qblock.joint.episodes import PUBLISHED, VersionKey, episodes, placed, roll
 from qblock.joint.excluded import (
     CELL,
@@ -57,155 +57,159 @@ class Removal:
     cells: int
 
 
-def withdraw(book: Book, spec: Spec, digests: Sequence[str]) -> int:
+def withdraw(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str]) -> int:
     """Queue people who withdraw; returns how many of them any version has shown.
 
     Whoever was never shown is out at once; of a batch of the steady job that closed and that no version has shown, with
     everybody in it, since the others might fail alone. Whoever is queued stays in the versions until a batch closes, so
     the source must keep the row as long. Whoever was in a batch that failed is not queued again, which would top it up.
     """
-    t = book.tables.row
-    known = book.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
+    t = crosswalk.tables.row
+    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
     who = owner(t.c.entity)
     query = sa.select(who.label("entity")).where(
         t.c.release == spec.release, t.c.shown == PUBLISHED, who.in_(sa.select(known.c.entity))
     )
-    shown = set(book.own.fetch(query.distinct())["entity"].to_pylist())
-    gone = set(entities_apart(book, spec.release, [OUT, LEAVING, FAILED]))
+    shown = set(crosswalk.own.fetch(query.distinct())["entity"].to_pylist())
+    gone = set(entities_apart(crosswalk, spec.release, [OUT, LEAVING, FAILED]))
     queued = [digest for digest in digests if digest in shown and digest not in gone]
-    set_apart(book, spec.release, queued, WITHDRAWN, QUEUED, None)
+    set_apart(crosswalk, spec.release, queued, WITHDRAWN, QUEUED, None)
     never = [digest for digest in digests if digest not in shown]
-    set_apart(book, spec.release, _with_never_shown(book, spec, never), CELL, OUT, None)
-    set_apart(book, spec.release, never, WITHDRAWN, OUT, None)
+    set_apart(crosswalk, spec.release, _with_never_shown(crosswalk, spec, never), CELL, OUT, None)
+    set_apart(crosswalk, spec.release, never, WITHDRAWN, OUT, None)
     return len(shown)
 
 
-def _with_never_shown(book: Book, spec: Spec, digests: Sequence[str]) -> list[str]:
+def _with_never_shown(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str]) -> list[str]:
     """Everybody in the cells that people whom no version has shown have in the state of the steady job."""
-    t = book.tables.shown
-    known = book.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
+    t = crosswalk.tables.shown
+    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
     wanted = owner(t.c.entity).in_(sa.select(known.c.entity))
     theirs = sa.select(t.c.cell).where(t.c.release == spec.release, wanted)
     query = sa.select(t.c.entity).where(t.c.release == spec.release, t.c.cell.in_(theirs))
-    return list(book.own.fetch(query)["entity"].to_pylist())
+    return list(crosswalk.own.fetch(query)["entity"].to_pylist())
 
 
-def batch(book: Book, source: SourceTable, node: Node, size: int) -> Batch:
+def batch(crosswalk: Crosswalk, source: SourceTable, node: Node, size: int) -> Batch:
     """The queued people of each block of a node where they are `size` many, by sizes and quasi-identifiers alone.
 
     source: with the queued people still in it. Open the source again with Admission(leaving=batch.members), check, and
     call `left` or `failed`.
     """
-    queued = entities_apart(book, source.spec.release, [QUEUED])
+    queued = entities_apart(crosswalk, source.spec.release, [QUEUED])
     if not queued:
         return Batch((), 0, 0)
     loaded = source.session.load(fresh_name(), pa.table({"entity": pa.array(queued, pa.string())}))
-    blocks = in_blocks(book, source, node, loaded)
+    blocks = in_blocks(crosswalk, source, node, loaded)
     closing = [entities for entities in blocks.values() if len(entities) >= size]
     leaving = tuple(entity for entities in closing for entity in entities)
     return Batch(leaving, len(closing), len(queued) - len(leaving))
 
 
-def left(book: Book, spec: Spec, batch: Batch, candidate: Candidate) -> None:
+def left(crosswalk: Crosswalk, spec: Spec, batch: Batch, candidate: Candidate) -> None:
     """The version has passed: the batch's people leave with it, and so do queued people who are not in it anyway.
 
-    In the book that records the version. `settle_leaving` says that they are out, once it is published.
+    In the transaction that records the version. `settle_leaving` says that they are out, once it is published.
     """
-    queued = set(entities_apart(book, spec.release, [QUEUED]))
+    queued = set(entities_apart(crosswalk, spec.release, [QUEUED]))
     if queued:
         rows = candidate.rows
-        known = book.own.load(fresh_name(), pa.table({"entity": pa.array(sorted(queued), pa.string())}))
+        known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(sorted(queued), pa.string())}))
         who = owner(rows.c.entity)
         query = sa.select(who.label("entity")).where(who.in_(sa.select(known.c.entity)))
-        queued -= set(book.own.fetch(query)["entity"].to_pylist())
+        queued -= set(crosswalk.own.fetch(query)["entity"].to_pylist())
     leaving = [*batch.members, *sorted(queued - set(batch.members))]
-    set_apart(book, spec.release, leaving, WITHDRAWN, LEAVING, candidate.about.key.version)
+    set_apart(crosswalk, spec.release, leaving, WITHDRAWN, LEAVING, candidate.about.key.version)
 
 
-def anybody_leaving(book: Book, release: str) -> bool:
+def anybody_leaving(crosswalk: Crosswalk, release: str) -> bool:
     """Whether anybody left with a version that may or may not have been published."""
-    return bool(entities_apart(book, release, [LEAVING]))
+    return bool(entities_apart(crosswalk, release, [LEAVING]))
 
 
-def settle_leaving(book: Book, spec: Spec, published: Collection[int]) -> int:
+def settle_leaving(crosswalk: Crosswalk, spec: Spec, published: Collection[int]) -> int:
     """Set people out who left with a version that is published, and queue the others again; returns how many are out.
 
     To be called after a publication, and by the next run where that one was stopped before.
     """
-    t = book.tables.apart
+    t = crosswalk.tables.apart
     query = sa.select(t.c.entity, t.c.version).where(t.c.release == spec.release, t.c.state == LEAVING)
-    rows = book.own.fetch(query).to_pylist()
+    rows = crosswalk.own.fetch(query).to_pylist()
     out: dict[int, list[str]] = {}
     for row in rows:
         out.setdefault(row["version"], []).append(row["entity"])
     done = 0
     for version, people in out.items():
         shown = version in published
-        set_apart(book, spec.release, people, WITHDRAWN, OUT if shown else QUEUED, version if shown else None)
+        set_apart(crosswalk, spec.release, people, WITHDRAWN, OUT if shown else QUEUED, version if shown else None)
         done += len(people) if shown else 0
     return done
 
 
-def failed(book: Book, spec: Spec, batch: Batch, version: int) -> None:
-    """The batch has failed, and its people can leave at once only. In a book of its own."""
-    set_apart(book, spec.release, batch.members, WITHDRAWN, FAILED, version)
+def failed(crosswalk: Crosswalk, spec: Spec, batch: Batch, version: int) -> None:
+    """The batch has failed, and its people can leave at once only. In a transaction of its own."""
+    set_apart(crosswalk, spec.release, batch.members, WITHDRAWN, FAILED, version)
 
 
-def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
+def whole_cells(crosswalk: Crosswalk, spec: Spec, entities: Sequence[str]) -> Removal:
     """What must leave when people (digests) leave at once: everybody who shares a joint cell with them now.
 
     The difference that readers see then is cells that have passed already: those of the steady job where there is one.
     """
-    gone = set(entities_apart(book, spec.release, [OUT]))
-    wanted = book.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
+    gone = set(entities_apart(crosswalk, spec.release, [OUT]))
+    wanted = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
     cells: sa.FromClause
-    if book.own.scalar(sa.select(sa.func.count()).select_from(book.tables.steady).where(_of(book, spec))):
-        state = book.tables.shown
+    if crosswalk.own.scalar(
+        sa.select(sa.func.count()).select_from(crosswalk.tables.steady).where(_of(crosswalk, spec))
+    ):
+        state = crosswalk.tables.shown
         cells = sa.select(state.c.entity, state.c.cell).where(state.c.release == spec.release).subquery("cells")
     else:
-        roll(book, spec.release, [version.key for version in members(spec, recorded(book))])
-        rows = placed(book, episodes(book, spec.release), "episodes")
+        roll(crosswalk, spec.release, [version.key for version in members(spec, recorded(crosswalk))])
+        rows = placed(crosswalk, episodes(crosswalk, spec.release), "episodes")
         cells = sa.select(rows.c.entity, rows.c.cell).where(rows.c.running).subquery("cells")
     theirs = sa.select(cells.c.cell).where(owner(cells.c.entity).in_(sa.select(wanted.c.entity)))
     query = sa.select(cells.c.entity, cells.c.cell).where(cells.c.cell.in_(theirs)).distinct()
-    pairs = [(row["entity"], row["cell"]) for row in book.own.fetch(query).to_pylist() if row["entity"] not in gone]
+    pairs = [
+        (row["entity"], row["cell"]) for row in crosswalk.own.fetch(query).to_pylist() if row["entity"] not in gone
+    ]
     everybody = {entity for entity, _ in pairs}
-    t = book.tables.row
+    t = crosswalk.tables.row
     shows = sa.select(t.c.version).where(
         t.c.release == spec.release, t.c.shown == PUBLISHED, owner(t.c.entity).in_(sa.select(wanted.c.entity))
     )
-    numbers = sorted(book.own.fetch(shows.distinct())["version"].to_pylist())
+    numbers = sorted(crosswalk.own.fetch(shows.distinct())["version"].to_pylist())
     keys = tuple(VersionKey(spec.release, number) for number in numbers)
     withdrawn = set(entities)
     companions = tuple(entity for entity in sorted(everybody) if owner_of(entity) not in withdrawn)
     return Removal(tuple(sorted(withdrawn)), companions, keys, len({cell for _, cell in pairs}))
 
 
-def _of(book: Book, spec: Spec) -> sa.ColumnElement[bool]:
-    return book.tables.steady.c.release == spec.release
+def _of(crosswalk: Crosswalk, spec: Spec) -> sa.ColumnElement[bool]:
+    return crosswalk.tables.steady.c.release == spec.release
 
 
-def withdrawn(book: Book, release: str) -> list[str]:
+def withdrawn(crosswalk: Crosswalk, release: str) -> list[str]:
     """Everybody whose withdrawal takes effect or has taken it, and who left with them."""
-    t = book.tables.apart
+    t = crosswalk.tables.apart
     states = t.c.state.in_((OUT, LEAVING))
     query = sa.select(t.c.entity).where(t.c.release == release, states, t.c.why.in_((WITHDRAWN, CELL)))
-    return list(book.own.fetch(query)["entity"].to_pylist())
+    return list(crosswalk.own.fetch(query)["entity"].to_pylist())
 
 
-def showing_withdrawn(book: Book, release: str) -> list[int]:
+def showing_withdrawn(crosswalk: Crosswalk, release: str) -> list[int]:
     """The versions that show anybody whose withdrawal has taken effect, or who left with them."""
-    t, gone = book.tables.row, book.tables.apart
+    t, gone = crosswalk.tables.row, crosswalk.tables.apart
     who = sa.select(gone.c.entity).where(
         gone.c.release == release, gone.c.state == OUT, gone.c.why.in_((WITHDRAWN, CELL))
     )
     # Of people with several rows a unit, or all that somebody has.
     shows = sa.or_(t.c.entity.in_(who), owner(t.c.entity).in_(who))
     query = sa.select(t.c.version).where(t.c.release == release, t.c.shown == PUBLISHED, shows)
-    return sorted(book.own.fetch(query.distinct())["version"].to_pylist())
+    return sorted(crosswalk.own.fetch(query.distinct())["version"].to_pylist())
 
 
-def take_out(book: Book, spec: Spec, removal: Removal, version: int | None = None) -> None:
+def take_out(crosswalk: Crosswalk, spec: Spec, removal: Removal, version: int | None = None) -> None:
     """Set whole cells apart for good; the next version is made without them, and the versions named are retired."""
-    set_apart(book, spec.release, removal.companions, CELL, OUT, version)
-    set_apart(book, spec.release, removal.withdrawn, WITHDRAWN, OUT, version)
+    set_apart(crosswalk, spec.release, removal.companions, CELL, OUT, version)
+    set_apart(crosswalk, spec.release, removal.withdrawn, WITHDRAWN, OUT, version)

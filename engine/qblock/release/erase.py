@@ -217,21 +217,21 @@ def _concerned(removal: Removal) -> set[int]:
 
 def _recorded(place: Store, spec: Spec, digests: Sequence[str], now: bool) -> str | None:
     """RECORDED where everybody of these is out, or waits to be."""
-    with open_crosswalk(place) as book:
+    with open_crosswalk(place) as crosswalk:
         states = [OUT] if now else [OUT, LEAVING, FAILED, WAITING]
-        return RECORDED if set(digests) <= set(entities_apart(book, spec.release, states)) else None
+        return RECORDED if set(digests) <= set(entities_apart(crosswalk, spec.release, states)) else None
 
 
 def _exclude(place: Store, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
     """How many of those named were ever shown, how many are of batches that failed, and what is taken out."""
-    with open_crosswalk(place) as book:
+    with open_crosswalk(place) as crosswalk:
         # First, so that everybody who leaves with them counts, whom a version has shown or not.
-        removal = whole_cells(book, spec, digests) if now else None
-        shown = withdraw(book, spec, digests)
-        stuck = len(set(digests) & set(entities_apart(book, spec.release, [FAILED])))
+        removal = whole_cells(crosswalk, spec, digests) if now else None
+        shown = withdraw(crosswalk, spec, digests)
+        stuck = len(set(digests) & set(entities_apart(crosswalk, spec.release, [FAILED])))
         if removal is None:
             return shown, stuck, None
-        take_out(book, spec, removal)
+        take_out(crosswalk, spec, removal)
         return shown, stuck, removal
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from qblock.blocks import Ints
 from qblock.errors import InputError, QblockError
-from qblock.joint.crosswalk import Book, has_crosswalk, open_crosswalk
+from qblock.joint.crosswalk import Crosswalk, has_crosswalk, open_crosswalk
 from qblock.joint.gate import members
 from qblock.joint.lag import memory
 from qblock.joint.lag.policy import rules_of
@@ -277,24 +277,26 @@ def published(spec: Spec, churn: Churn | None) -> Published | None:
                 return None
             with place.read() as reader:
                 events = reader.history(spec.release)
-            with open_crosswalk(place, read_only=True) as book:
-                return _of_state(book, spec, events, churn)
+            with open_crosswalk(place, read_only=True) as crosswalk:
+                return _of_state(crosswalk, spec, events, churn)
     except QblockError:
         # A search does without, and a run of the job reports what is wrong.
         return None
 
 
-def _of_state(book: Book, spec: Spec, events: Sequence[RecordedEvent], churn: Churn | None) -> Published | None:
-    node, steady = published_node(book, spec), memory.load(book, spec.release)
+def _of_state(
+    crosswalk: Crosswalk, spec: Spec, events: Sequence[RecordedEvent], churn: Churn | None
+) -> Published | None:
+    node, steady = published_node(crosswalk, spec), memory.load(crosswalk, spec.release)
     if node is None or steady is None:
         return None if node is None else Published(node)
-    versions, state = recorded(book, spec.release), memory.counts_by_block(book, spec.release)
+    versions, state = recorded(crosswalk, spec.release), memory.counts_by_block(crosswalk, spec.release)
     churn = churn or churn_so_far(events, sum(sum(counts.values()) for counts in state.values()))
     if churn is None:
         return Published(steady.node)
     first = next(version for version in versions if version.key.version == steady.first)
     rules = rules_of(spec, any(v.key.release != spec.release for v in members(spec, versions)))
-    sizes, blocks = Sizes(book, spec, steady, first, rules), sorted(state)
+    sizes, blocks = Sizes(crosswalk, spec, steady, first, rules), sorted(state)
     values = {text: parts_of(text) for counts in state.values() for text in counts}
     tables = []
     # Of a release without sensitive attributes the number of people alone.

@@ -70,13 +70,13 @@ class ErasureRequest:
 
 def named_people(place: Store, spec: Spec, names: Sequence[str]) -> list[str]:
     """The digests of all who are named. Raises InputError where a name is nobody's: how many are, never which."""
-    with open_crosswalk(place) as book:
-        digests = kept_people(book, spec.release, names)
+    with open_crosswalk(place) as crosswalk:
+        digests = kept_people(crosswalk, spec.release, names)
     if digests is None:
         warehouse = warehouse_of(spec)
         try:
-            with warehouse.snapshot() as session, open_crosswalk(place, session, read_only=True) as book:
-                digests, unknown = looked_up(book, spec, session, names)
+            with warehouse.snapshot() as session, open_crosswalk(place, session, read_only=True) as crosswalk:
+                digests, unknown = looked_up(crosswalk, spec, session, names)
         finally:
             warehouse.close()
         if unknown:
@@ -92,8 +92,8 @@ def missing_people(place: Store, spec: Spec, request: ErasureRequest) -> Missing
         versions, current = published_versions(reader.history(spec.release)), reader.pointer(spec.release)
     warehouse = warehouse_of(spec)
     try:
-        with warehouse.snapshot() as session, open_crosswalk(place, session, read_only=True) as book:
-            absent = missing(book, spec, session, versions, current, now=request.now)
+        with warehouse.snapshot() as session, open_crosswalk(place, session, read_only=True) as crosswalk:
+            absent = missing(crosswalk, spec, session, versions, current, now=request.now)
     finally:
         warehouse.close()
     number = len(absent.digests)
@@ -120,8 +120,8 @@ def count_sharing(place: Store, spec: Spec, digests: Sequence[str]) -> Sharing:
     with place.read() as reader:
         published = published_versions(reader.history(spec.release))
     try:
-        with open_crosswalk(place) as book:
-            shared = sharing(book, spec, digests, published)
+        with open_crosswalk(place) as crosswalk:
+            shared = sharing(crosswalk, spec, digests, published)
             raise _Counted
     except _Counted:
         return shared

@@ -127,11 +127,11 @@ def fingerprint(run: Run, session: Session) -> str | None:
     spec, current = run.spec, run.current
     if not isinstance(run.joint, LaggingVersions) or run.joint.kept is None or current is None:
         return None
-    with open_crosswalk(run.place, session) as book:
-        exclusions, steady = book.tables.apart, book.tables.steady
+    with open_crosswalk(run.place, session) as crosswalk:
+        exclusions, steady = crosswalk.tables.apart, crosswalk.tables.steady
         query = sa.select(exclusions.c.entity, exclusions.c.state).where(exclusions.c.release == spec.release)
-        excluded = sorted(tuple(row.values()) for row in book.own.fetch(query).to_pylist())
-        state = book.own.scalar(sa.select(steady.c.state).where(steady.c.release == spec.release))
+        excluded = sorted(tuple(row.values()) for row in crosswalk.own.fetch(query).to_pylist())
+        state = crosswalk.own.scalar(sa.select(steady.c.state).where(steady.c.release == spec.release))
     try:
         files = _files(spec)
     except OSError:
@@ -169,8 +169,8 @@ def remember(run: Run) -> None:
     if run.fingerprint is None or not isinstance(joint, LaggingVersions) or not joint.quiet or joint.dry:
         return
     remembered = {"fingerprint": run.fingerprint, "result": run.result().to_json(), **joint.as_remembered()}
-    with open_crosswalk(run.place) as book:
-        memory.keep_result(book, run.spec.release, remembered)
+    with open_crosswalk(run.place) as crosswalk:
+        memory.keep_result(crosswalk, run.spec.release, remembered)
 
 
 def is_unchanged(run: Run) -> bool:
@@ -178,8 +178,8 @@ def is_unchanged(run: Run) -> bool:
     joint, event = run.joint, run.current
     if run.fingerprint is None or run.force or event is None or not isinstance(joint, LaggingVersions) or joint.dry:
         return False
-    with open_crosswalk(run.place) as book:
-        remembered = memory.result_of(book, run.spec.release)
+    with open_crosswalk(run.place) as crosswalk:
+        remembered = memory.result_of(crosswalk, run.spec.release)
     if remembered is None or remembered["fingerprint"] != run.fingerprint or run.pointer_problems:
         return False
     same_target = event.target == run.identity.target or (event.target is None and event.view == run.target.view)

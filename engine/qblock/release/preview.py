@@ -178,8 +178,8 @@ def _pending_changes(
     if not has_crosswalk(place):
         return None, None, [NO_STATE]
     with open_snapshot(spec, name_values=False) as session:
-        with open_crosswalk(place, session, read_only=True) as book:
-            steady = memory.load(book, spec.release)
+        with open_crosswalk(place, session, read_only=True) as crosswalk:
+            steady = memory.load(crosswalk, spec.release)
         if steady is None or steady.first not in shown:
             return None, None, [NO_STATE]
         check_layout(spec, steady)
@@ -187,8 +187,8 @@ def _pending_changes(
         source = open_recoded(spec, session, inherited_map(spec, place, current), relation=admission)
         check_node(steady, source)
         refused = _turnover(session, source, admission, shown)
-        with open_crosswalk(place, session, read_only=True) as book:
-            changes = outlook(book, source, steady, max(shown))
+        with open_crosswalk(place, session, read_only=True) as crosswalk:
+            changes = outlook(crosswalk, source, steady, max(shown))
     return steady.node, _json(spec, changes, current, refused), []
 
 
@@ -204,8 +204,8 @@ def _json(spec: Spec, changes: Outlook, current: RecordedEvent, refused: str | N
 def _turnover(session: Session, source: SourceTable, admission: Admission, shown: Collection[int]) -> str | None:
     """Why a run would ask somebody to confirm the source, if it would."""
     spec = source.spec
-    with open_crosswalk(admission.place, session, read_only=True) as book:
-        change = turnover(book, source, admission, shown)
+    with open_crosswalk(admission.place, session, read_only=True) as crosswalk:
+        change = turnover(crosswalk, source, admission, shown)
     if not change.too_many:
         return None
     digest = source_digest(source)

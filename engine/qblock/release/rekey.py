@@ -39,16 +39,16 @@ def rekey(place: Store, *, wait: float = 0) -> Rekeyed:
         place.upgrade()
         private_state.check_crosswalk(place)
         prepare(place)
-        with open_crosswalk(place) as book:
-            known = len(book.key_numbers())
-        with current_effects().committing(NEW, partial(_has_new, place, known)), open_crosswalk(place) as book:
-            number, releases = new_key(book)
+        with open_crosswalk(place) as crosswalk:
+            known = len(crosswalk.key_numbers())
+        with current_effects().committing(NEW, partial(_has_new, place, known)), open_crosswalk(place) as crosswalk:
+            number, releases = new_key(crosswalk)
             owed = [{"release": release, "key": number, "people": n} for release, n in releases.items()]
             if place.atomic:
                 for row in owed:
-                    record(book.own.connection, rekeyed_event(row))
+                    record(crosswalk.own.connection, rekeyed_event(row))
             elif owed:
-                book.own.connection.execute(sa.insert(book.tables.rekeyed), owed)
+                crosswalk.own.connection.execute(sa.insert(crosswalk.tables.rekeyed), owed)
             lock.check()
         if not place.atomic:
             for release in releases:
@@ -58,8 +58,8 @@ def rekey(place: Store, *, wait: float = 0) -> Rekeyed:
 
 def _has_new(place: Store, known: int) -> str | None:
     """NEW where the crosswalk has more keys than were known."""
-    with open_crosswalk(place) as book:
-        return NEW if len(book.key_numbers()) > known else None
+    with open_crosswalk(place) as crosswalk:
+        return NEW if len(crosswalk.key_numbers()) > known else None
 
 
 def _has_crosswalk(place: Store) -> bool:

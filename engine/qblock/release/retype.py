@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 
 from qblock.errors import Busy, InputError, Refused
-from qblock.joint.crosswalk import Book, has_crosswalk, open_crosswalk, prepare, record_with
+from qblock.joint.crosswalk import Crosswalk, has_crosswalk, open_crosswalk, prepare, record_with
 from qblock.joint.retyping import NewTexts, new_texts, rewrite
 from qblock.joint.type_checks import changed, check_somebody, remedy
 from qblock.joint.types import Types, named, types_of
@@ -57,13 +57,13 @@ def retype(spec: Spec, *, wait: float = 0) -> Retyped:
         warehouse = warehouse_of(spec)
         try:
             with warehouse.snapshot() as session:
-                with open_crosswalk(place, session) as book:
-                    result = _move(book, spec, session)
+                with open_crosswalk(place, session) as crosswalk:
+                    result = _move(crosswalk, spec, session)
                     lock.check()
                     if result.status == "retyped":
                         # On DuckDB the crosswalk is another file: a stop between leaves an event of a move that the
                         # next `retype` makes, and never a move without an event.
-                        _record(place, book, spec, result)
+                        _record(place, crosswalk, spec, result)
                 if place.atomic:
                     session.connection.commit()
         finally:
@@ -83,8 +83,8 @@ def type_note(planned: Plan) -> str | None:
     try:
         with warehouse.snapshot() as session:
             columns = _columns(spec, session, TableName.parse(spec.source.table))
-            with open_crosswalk(place, session, read_only=True) as book:
-                own = [v for v in recorded(book, spec.release) if v.key.version in shown]
+            with open_crosswalk(place, session, read_only=True) as crosswalk:
+                own = [v for v in recorded(crosswalk, spec.release) if v.key.version in shown]
     except Busy:
         return "whether column types have changed could not be read: another run has the crosswalk open"
     finally:
@@ -96,20 +96,20 @@ def type_note(planned: Plan) -> str | None:
     return f"a release would be refused, since types have changed ({said}). {remedy(spec)}"
 
 
-def _move(book: Book, spec: Spec, session: Session) -> Retyped:
+def _move(crosswalk: Crosswalk, spec: Spec, session: Session) -> Retyped:
     table = TableName.parse(spec.source.table)
     columns = _columns(spec, session, table)
     relation = session.relation(table)
-    own = recorded(book, spec.release)
+    own = recorded(crosswalk, spec.release)
     if not own:
         raise Refused(f"release {spec.release} has no crosswalk yet: there is nothing to convert")
     known = own[-1].types
     if not changed(spec, known, columns):
         return Retyped(status="unchanged", release=spec.release, columns=(), versions=0)
-    check_somebody(book, spec, session, relation, columns, own[-1], known.first)
+    check_somebody(crosswalk, spec, session, relation, columns, own[-1], known.first)
     now = types_of(spec, columns, known.first)
-    texts = new_texts(book, spec, own, known, now)
-    rewrite(book, spec.release, own, texts, now)
+    texts = new_texts(crosswalk, spec, own, known, now)
+    rewrite(crosswalk, spec.release, own, texts, now)
     changes = _changes(spec, known, now, texts)
     return Retyped(status="retyped", release=spec.release, columns=changes, versions=len(own))
 
@@ -122,7 +122,7 @@ def _changes(spec: Spec, known: Types, now: Types, texts: NewTexts) -> tuple[Typ
     )
 
 
-def _record(place: Store, book: Book, spec: Spec, result: Retyped) -> None:
+def _record(place: Store, crosswalk: Crosswalk, spec: Spec, result: Retyped) -> None:
     said = "; ".join(f"column {column.column} from {column.before} to {column.now}" for column in result.columns)
     event = Event(
         release=spec.release,
@@ -131,7 +131,7 @@ def _record(place: Store, book: Book, spec: Spec, result: Retyped) -> None:
         detail={"versions": result.versions, "values": sum(column.values for column in result.columns)},
         reason=f"what the crosswalk keeps is moved to other column types: {said}",
     )
-    record_with(place, book, event)
+    record_with(place, crosswalk, event)
 
 
 def _columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:

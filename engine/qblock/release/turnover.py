@@ -4,7 +4,7 @@ source."""
 from __future__ import annotations
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import Book, open_crosswalk, record_with
+from qblock.joint.crosswalk import Crosswalk, open_crosswalk, record_with
 from qblock.joint.turnover import Turnover, keep, turnover
 from qblock.joint.waiting import StartOver
 from qblock.ledger.events import Event
@@ -25,8 +25,8 @@ def check_turnover(run: Run, source: SourceTable) -> None:
     """Raise TurnoverRefused where too many went or came and the spec does not confirm it, StartOver where it does."""
     if run.joint.admission is None:
         return
-    with open_crosswalk(run.place, source.session) as book:
-        change = turnover(book, source, run.joint.admission, run.published_digests)
+    with open_crosswalk(run.place, source.session) as crosswalk:
+        change = turnover(crosswalk, source, run.joint.admission, run.published_digests)
     if change.too_many:
         digest = source_digest(source)
         if run.spec.versions.confirm != digest:
@@ -41,7 +41,7 @@ def check_turnover(run: Run, source: SourceTable) -> None:
             keep(own, run.spec.release, change)
 
 
-def _confirm(run: Run, own: Book, change: Turnover, digest: str) -> None:
+def _confirm(run: Run, own: Crosswalk, change: Turnover, digest: str) -> None:
     event = Event(release=run.spec.release, state="confirmed", run=run.id, detail=change.detail, confirmed=digest)
     record_with(run.place, own, event)
     keep(own, run.spec.release, change)

@@ -2,11 +2,11 @@
 
 Within a run of a release with `versions.on_refusal: hold_back`, once a version is published:
 
-    kept = memory.load(book, release)                 the layout, and what is remembered; None: `begin` or `adopt`
-    found = differences.of(book, source, ...)         newcomers, leavers and changed values, by one scan
-    turn = policy.run(...)                            which batches close (joint.steady), judged as J1 judges cells
-    memory.save(book, ...)                            in a transaction of its own: a verdict outlasts the run
-    relation.Shown(...)                               what stands for the source: people as they will be shown
+    kept = memory.load(crosswalk, release)             the layout, and what is remembered; None: `begin`
+    changes = differences.of(crosswalk, source, ...)   newcomers, leavers and changed values, by one scan
+    turn = policy.run(...)                             which batches close (joint.steady), judged as J1 judges cells
+    memory.save(crosswalk, ...)                        in a transaction of its own: a verdict outlasts the run
+    relation.Shown(...)                                what stands for the source: people as they will be shown
 
 The version is then made, checked and published like any other, from that relation.
 """

@@ -10,7 +10,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.joint.admission import frozen
-from qblock.joint.crosswalk import Book, decoded, fresh_name
+from qblock.joint.crosswalk import Crosswalk, decoded, fresh_name
 from qblock.joint.episodes import PUBLISHED, episodes, next_episodes, placed, roll
 from qblock.joint.excluded import FAILED, LEFT, OUT, entities_apart, set_apart
 from qblock.joint.gate import members
@@ -25,33 +25,33 @@ from qblock.spec import Spec
 from qblock.warehouse.queries import Query
 
 
-def begin(book: Book, spec: Spec, source: SourceTable, candidate: Candidate) -> None:
+def begin(crosswalk: Crosswalk, spec: Spec, source: SourceTable, candidate: Candidate) -> None:
     """Keep what a version shows, in the transaction that records it: the first one of the state.
 
     source: that the version is made of. Blocks that it suppresses are part of the state, and no batch touches them.
     """
-    own, release, layout = book.own, candidate.about.key.release, Layout.of(source.spec)
+    own, release, layout = crosswalk.own, candidate.about.key.release, Layout.of(source.spec)
     if spec.bundles:
         rows_now = candidate.rows
         texts = own.store(fresh_name(), sa.select(rows_now.c.entity, rows_now.c.place, rows_now.c.whole.label("value")))
     else:
         columns = {
-            "entity": entity_of(book, source),
+            "entity": entity_of(crosswalk, source),
             "place": together(texts_of(source, layout.quasi)),
             "value": together(texts_of(source, layout.valued)),
         }
         query = sa.select(*(value.label(name) for name, value in columns.items())).select_from(source.relation)
-        texts = book.bring(query)
+        texts = crosswalk.bring(query)
     joined = candidate.rows.join(texts, texts.c.entity == candidate.rows.c.entity)
     cells = [Cell(tuple(json.loads(label)), 1) for label in candidate.labels]
     types = {name: source.columns[name].compare_as for name in layout.further}
     hidden = [cell for cell, shown in zip(cells, candidate.shown, strict=True) if shown != PUBLISHED]
-    if len(recorded(book, release)) == 1:
-        _insert_all(book, candidate, texts, joined, cells)
-        save(book, release, _kept(layout, candidate.about, candidate.about, hidden, types))
+    if len(recorded(crosswalk, release)) == 1:
+        _insert_all(crosswalk, candidate, texts, joined, cells)
+        save(crosswalk, release, _kept(layout, candidate.about, candidate.about, hidden, types))
     else:
         now = sa.select(texts.c.entity, candidate.rows.c.block, texts.c.place, texts.c.value).select_from(joined)
-        past = _past(book, spec, next_episodes(book, release, candidate.rows, candidate.about.key))
+        past = _past(crosswalk, spec, next_episodes(crosswalk, release, candidate.rows, candidate.about.key))
         rows: dict[str, Row] = {}
         for row in own.fetch(now).to_pylist():
             cell, values = past[row["entity"]]
@@ -59,16 +59,22 @@ def begin(book: Book, spec: Spec, source: SourceTable, candidate: Candidate) -> 
             rows[row["entity"]] = Row(unit, row["place"])
         blocks = {cell.block for cell in hidden}
         frozen_cells = [row.unit.cell for row in rows.values() if row.unit.cell.block in blocks]
-        left_alone = [rows[entity].unit.cell for entity in stuck(book, release) if entity in rows]
-        set_apart(book, release, [entity for entity in past if entity not in rows], LEFT, OUT, None)
-        save(book, release, _kept(layout, candidate.about, candidate.about, frozen_cells, types, left_alone), (), rows)
+        left_alone = [rows[entity].unit.cell for entity in stuck(crosswalk, release) if entity in rows]
+        set_apart(crosswalk, release, [entity for entity in past if entity not in rows], LEFT, OUT, None)
+        save(
+            crosswalk,
+            release,
+            _kept(layout, candidate.about, candidate.about, frozen_cells, types, left_alone),
+            (),
+            rows,
+        )
     own.drop(texts)
 
 
 def _insert_all(
-    book: Book, candidate: Candidate, texts: sa.TableClause, joined: sa.FromClause, cells: Sequence[Cell]
+    crosswalk: Crosswalk, candidate: Candidate, texts: sa.TableClause, joined: sa.FromClause, cells: Sequence[Cell]
 ) -> None:
-    own = book.own
+    own = crosswalk.own
     blocks = own.load(
         fresh_name(),
         pa.table(
@@ -83,7 +89,7 @@ def _insert_all(
     names = ["release", "entity", "block", "cell", "place", "value"]
     chosen: list[Any] = [release, texts.c.entity, blocks.c.label, blocks.c.cell, texts.c.place, texts.c.value]
     query = sa.select(*chosen).select_from(joined.join(blocks, blocks.c.block == candidate.rows.c.block))
-    own.run(sa.insert(book.tables.shown).from_select(names, query))
+    own.run(sa.insert(crosswalk.tables.shown).from_select(names, query))
     own.drop(blocks)
 
 
@@ -101,17 +107,17 @@ def _kept(
     return Kept(layout, newest.node, memory, first.key.version, hidden=blocks, types=types)
 
 
-def _past(book: Book, spec: Spec, history: Query) -> dict[str, tuple[str, list[str]]]:
+def _past(crosswalk: Crosswalk, spec: Spec, history: Query) -> dict[str, tuple[str, list[str]]]:
     """The joint cell of J1-linked of everybody who was ever shown, and the values in its parts, oldest first."""
-    rows = placed(book, history, "linked")
+    rows = placed(crosswalk, history, "linked")
     query = sa.select(rows.c.entity, rows.c.value, rows.c.cell).order_by(rows.c.entity, rows.c.episode)
     past: dict[str, tuple[str, list[str]]] = {}
-    for row in book.own.fetch(query).to_pylist():
+    for row in crosswalk.own.fetch(query).to_pylist():
         past.setdefault(row["entity"], (row["cell"], []))[1].append(joined_text(decoded(row["value"])))
     return past
 
 
-def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
+def adopt(crosswalk: Crosswalk, spec: Spec, shown: frozenset[int]) -> bool:
     """Keep what the newest version of a release shows that was published before the steady job; False where the
     crosswalk does not have all of it, since columns are published as they are.
 
@@ -120,14 +126,14 @@ def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
     """
     if spec.insensitives or spec.bundles:
         return False
-    t, own, release = book.tables, book.own, spec.release
-    own_versions = [v for v in recorded(book, release) if v.key.version in shown]
+    t, own, release = crosswalk.tables, crosswalk.own, spec.release
+    own_versions = [v for v in recorded(crosswalk, release) if v.key.version in shown]
     if not own_versions:
         return False  # they were published without a crosswalk, as the check of this version will say
     newest, layout = own_versions[-1], Layout.of(spec)
-    roll(book, release, [v.key for v in members(spec, recorded(book))])
-    past = _past(book, spec, episodes(book, release))
-    places = frozen(book, release).subquery("places")
+    roll(crosswalk, release, [v.key for v in members(spec, recorded(crosswalk))])
+    past = _past(crosswalk, spec, episodes(crosswalk, release))
+    places = frozen(crosswalk, release).subquery("places")
     same = sa.and_(
         t.block.c.release == t.row.c.release, t.block.c.version == t.row.c.version, t.block.c.block == t.row.c.block
     )
@@ -138,7 +144,7 @@ def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
     )
     names = canonical(list(layout.quasi))
     rows: dict[str, Row] = {}
-    failed = {*entities_apart(book, release, [FAILED]), *stuck(book, release)}
+    failed = {*entities_apart(crosswalk, release, [FAILED]), *stuck(crosswalk, release)}
     hidden: set[Cell] = set()
     frozen_cells: set[Cell] = set()
     for row in own.fetch(query).to_pylist():
@@ -151,6 +157,6 @@ def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
             hidden.add(cell)
         if row["entity"] in failed:
             frozen_cells.add(cell)
-    set_apart(book, release, [entity for entity in past if entity not in rows], LEFT, OUT, None)
-    save(book, release, _kept(layout, newest, own_versions[0], hidden, {}, frozen_cells), (), rows)
+    set_apart(crosswalk, release, [entity for entity in past if entity not in rows], LEFT, OUT, None)
+    save(crosswalk, release, _kept(layout, newest, own_versions[0], hidden, {}, frozen_cells), (), rows)
     return True

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.lag.memory import Kept, Layout
 from qblock.joint.texts import parts_of
 from qblock.joint.type_checks import cannot_hold
@@ -44,18 +44,18 @@ def check_layout(spec: Spec, kept: Kept) -> None:
         )
 
 
-def check_shown(book: Book, spec: Spec, kept: Kept, columns: Mapping[str, Column]) -> None:
+def check_shown(crosswalk: Crosswalk, spec: Spec, kept: Kept, columns: Mapping[str, Column]) -> None:
     """Raise Refused where a column has become too narrow for what versions show of it."""
-    types = {name: column.compare_as for name, column in recorded(book, spec.release)[-1].types.columns.items()}
+    types = {name: column.compare_as for name, column in recorded(crosswalk, spec.release)[-1].types.columns.items()}
     types |= kept.types
     names = (*kept.layout.quasi, *kept.layout.valued)
     other = {name for name in names if columns[name].compare_as != types.get(name)}
-    shown = book.tables.shown
+    shown = crosswalk.tables.shown
     for column, names in ((shown.c.place, kept.layout.quasi), (shown.c.value, kept.layout.valued)):
         if not other.intersection(names):
             continue
         query = sa.select(column.label("text")).where(shown.c.release == spec.release).distinct()
-        units = book.own.fetch(query)["text"].to_pylist()
+        units = crosswalk.own.fetch(query)["text"].to_pylist()
         rows = [row for unit in units for row in rows_of(unit)] if spec.bundles and column is shown.c.value else units
         for row in rows:
             for name, text in zip(names, parts_of(row), strict=True):

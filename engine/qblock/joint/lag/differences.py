@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.crosswalk import Crosswalk, fresh_name
 from qblock.joint.excluded import LEAVING, OUT
 from qblock.joint.lag.memory import Layout
 from qblock.joint.steady.state import Block
@@ -46,14 +46,19 @@ class Differences:
 
 
 def differences(
-    book: Book, source: SourceTable, node: Node, layout: Layout, wanted: Collection[str], withdrawn: Collection[str]
+    crosswalk: Crosswalk,
+    source: SourceTable,
+    node: Node,
+    layout: Layout,
+    wanted: Collection[str],
+    withdrawn: Collection[str],
 ) -> Differences:
     """Compare the source with the state shown.
 
     source: opened by an Admission, so that quasi-identifiers are those of each one's first publication, and people set
     apart are not in it. wanted: digests whose present value is wanted in any case. withdrawn: who counts as absent.
     """
-    release, t, session = source.spec.release, book.tables, source.session
+    release, t, session = source.spec.release, crosswalk.tables, source.session
     # By the digest of the unit, and by that of the person: the same one but for bundles.
     gone = frozenset[str]()
     for who in (t.shown.c.entity, owner(t.shown.c.entity)) if source.spec.bundles else (t.shown.c.entity,):
@@ -62,11 +67,11 @@ def differences(
             .join(t.apart, sa.and_(t.apart.c.entity == who, t.apart.c.release == t.shown.c.release))
             .where(t.shown.c.release == release, t.apart.c.state.in_((OUT, LEAVING)))
         )
-        gone |= frozenset(book.own.fetch(erased)["entity"].to_pylist())
-    state = book.lend(sa.select(t.shown.c.entity, t.shown.c.value).where(t.shown.c.release == release))
-    present, units, excluded = _present(book, source, node, layout, withdrawn), 0, 0
+        gone |= frozenset(crosswalk.own.fetch(erased)["entity"].to_pylist())
+    state = crosswalk.lend(sa.select(t.shown.c.entity, t.shown.c.value).where(t.shown.c.release == release))
+    present, units, excluded = _present(crosswalk, source, node, layout, withdrawn), 0, 0
     if source.spec.bundles:
-        present, units, excluded = _units(book, source, node, present)
+        present, units, excluded = _units(crosswalk, source, node, present)
     rows = present.subquery("qblock_present")
     pending = session.load(fresh_name(), pa.table({"entity": pa.array(sorted(wanted), pa.string())}))
     both = rows.outerjoin(state, state.c.entity == rows.c.entity, full=True)
@@ -95,10 +100,12 @@ def differences(
     return _by_rows(changes) if source.spec.by_rows else changes
 
 
-def _present(book: Book, source: SourceTable, node: Node, layout: Layout, withdrawn: Collection[str]) -> Query:
+def _present(
+    crosswalk: Crosswalk, source: SourceTable, node: Node, layout: Layout, withdrawn: Collection[str]
+) -> Query:
     joined, codes = coded(source, node)
     query = sa.select(
-        entity_of(book, source).label("entity"),
+        entity_of(crosswalk, source).label("entity"),
         together(texts_of(source, layout.valued)).label("value"),
         together(texts_of(source, layout.quasi)).label("place"),
         *(code.label(f"q{i}") for i, code in codes.items()),
@@ -110,10 +117,10 @@ def _present(book: Book, source: SourceTable, node: Node, layout: Layout, withdr
     return sa.select(*rows.c).where(rows.c.entity.not_in(sa.select(absent.c.entity)))
 
 
-def _units(book: Book, source: SourceTable, node: Node, present: Query) -> tuple[Query, int, int]:
+def _units(crosswalk: Crosswalk, source: SourceTable, node: Node, present: Query) -> tuple[Query, int, int]:
     """The units of the source that are not set apart, each with its bundle as the value and the place of one row; how
     many units there are, and how many are set apart."""
-    session, t = source.session, book.tables.apart
+    session, t = source.session, crosswalk.tables.apart
     rows = present.subquery("qblock_rows")
     codes = [c for c in rows.c if c.name.startswith("q")]
     columns = [bundle(session, rows.c.value).label("value"), sa.func.min(rows.c.place).label("place")]
@@ -130,7 +137,7 @@ def _units(book: Book, source: SourceTable, node: Node, present: Query) -> tuple
     unit = grouped.c.entity.concat(named.c.name).label("entity")
     query = sa.select(unit, grouped.c.value, grouped.c.place, *kept).select_from(grouped.join(named, sa.and_(*same)))
     units = session.store(fresh_name(), query)
-    out = book.lend(sa.select(t.c.entity).where(t.c.release == source.spec.release, t.c.state.in_((OUT, LEAVING))))
+    out = crosswalk.lend(sa.select(t.c.entity).where(t.c.release == source.spec.release, t.c.state.in_((OUT, LEAVING))))
     outside = sa.select(out.c.entity)
     number = sa.select(sa.func.count()).select_from(units)
     everybody, excluded = int(session.scalar(number)), int(session.scalar(number.where(units.c.entity.in_(outside))))

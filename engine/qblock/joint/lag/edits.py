@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import HEXADECIMAL, Book, fresh_name
+from qblock.joint.crosswalk import HEXADECIMAL, Crosswalk, fresh_name
 from qblock.joint.lag.memory import block_of, cell_text, cells_of, load, save, units_in
 from qblock.joint.steady import Cell
 from qblock.joint.units import block_name
@@ -19,9 +19,9 @@ from qblock.ledger.events import canonical
 from qblock.source import SourceTable
 
 
-def moved_by_edits(book: Book, candidate: Candidate) -> dict[str, str]:
+def moved_by_edits(crosswalk: Crosswalk, candidate: Candidate) -> dict[str, str]:
     """The label, as text, of each block in which a candidate has somebody of another one, by digest."""
-    t, own = book.tables.shown, book.own
+    t, own = crosswalk.tables.shown, crosswalk.own
     labels = pa.table(
         {"block": pa.array(range(len(candidate.labels)), pa.int64()), "label": pa.array(candidate.labels, pa.string())}
     )
@@ -35,10 +35,10 @@ def moved_by_edits(book: Book, candidate: Candidate) -> dict[str, str]:
     return {row["entity"]: row["label"] for row in rows}
 
 
-def units_moved(book: Book, source: SourceTable, shown: sa.FromClause, node: Node) -> int:
+def units_moved(crosswalk: Crosswalk, source: SourceTable, shown: sa.FromClause, node: Node) -> int:
     """How many units the hierarchies as they are now put in another block than the state has, where people have several
     rows. shown: the state, as the hook `Shown` gives it; source: with these hierarchies."""
-    newest = recorded(book, source.spec.release)[-1]
+    newest = recorded(crosswalk, source.spec.release)[-1]
     if newest.hierarchies == canonical({h.attribute: h.digest() for h in source.origins}):
         return 0
     joined, codes = coded(replace(source, relation=shown), node)
@@ -59,14 +59,14 @@ def units_moved(book: Book, source: SourceTable, shown: sa.FromClause, node: Nod
     return moved
 
 
-def refine(book: Book, release: str, moved: Mapping[str, str]) -> None:
+def refine(crosswalk: Crosswalk, release: str, moved: Mapping[str, str]) -> None:
     """Split the joint cells of people who are shown in another block from now on: versions before tell them apart.
 
-    In a book of its own. What is frozen stays so.
+    In a transaction of its own. What is frozen stays so.
     """
-    kept = load(book, release)
+    kept = load(crosswalk, release)
     assert kept is not None
-    rows = units_in(book, release, cells_of(book, release, moved))
+    rows = units_in(crosswalk, release, cells_of(crosswalk, release, moved))
     split, frozen = {}, set(kept.memory.frozen)
     for entity, label in moved.items():
         if entity not in rows:
@@ -77,4 +77,4 @@ def refine(book: Book, release: str, moved: Mapping[str, str]) -> None:
         if before.cell in kept.memory.frozen:
             frozen.add(cell)
         split[entity] = rows[entity]._replace(unit=before._replace(cell=cell))
-    save(book, release, replace(kept, memory=replace(kept.memory, frozen=frozenset(frozen))), (), split)
+    save(crosswalk, release, replace(kept, memory=replace(kept.memory, frozen=frozenset(frozen))), (), split)

@@ -6,16 +6,16 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.crosswalk import Crosswalk, fresh_name
 from qblock.joint.episodes import PUBLISHED
 from qblock.joint.excluded import COHORT, OUT, set_apart
 from qblock.joint.lag.memory import cells_of, load, save, units_in
 from qblock.warehouse.queries import Query
 
 
-def never_shown(book: Book, release: str, people: Query, shown: Collection[int]) -> frozenset[str]:
+def never_shown(crosswalk: Crosswalk, release: str, people: Query, shown: Collection[int]) -> frozenset[str]:
     """Those of some people (entity) whom no version that readers saw has shown. shown: these versions."""
-    t, own = book.tables.row, book.own
+    t, own = crosswalk.tables.row, crosswalk.own
     stored = own.store(fresh_name(), people)
     known = sa.select(t.c.entity).where(
         t.c.release == release, t.c.version.in_(list(shown)), t.c.shown == PUBLISHED, t.c.entity == stored.c.entity
@@ -25,10 +25,10 @@ def never_shown(book: Book, release: str, people: Query, shown: Collection[int])
     return new
 
 
-def let_fail(book: Book, release: str, people: Collection[str]) -> None:
-    """Set everybody in the batches of some newcomers apart for good. In a book of its own."""
-    kept = load(book, release)
+def let_fail(crosswalk: Crosswalk, release: str, people: Collection[str]) -> None:
+    """Set everybody in the batches of some newcomers apart for good. In a transaction of its own."""
+    kept = load(crosswalk, release)
     assert kept is not None
-    members = list(units_in(book, release, cells_of(book, release, people)))
-    save(book, release, kept, members)
-    set_apart(book, release, members, COHORT, OUT, None)
+    members = list(units_in(crosswalk, release, cells_of(crosswalk, release, people)))
+    save(crosswalk, release, kept, members)
+    set_apart(crosswalk, release, members, COHORT, OUT, None)

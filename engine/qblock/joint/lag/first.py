@@ -10,7 +10,7 @@ import json
 
 import sqlalchemy as sa
 
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.lag.memory import REFUSED, save_state
 from qblock.ledger.events import canonical
 from qblock.spec import Spec, spec_digest
@@ -39,14 +39,14 @@ def depends_on_values(spec: Spec) -> bool:
     return any(model.about.steady != "sizes" for requirement in spec.privacy for model in requirement.models)
 
 
-def refused_before(book: Book, spec: Spec) -> bool | None:
+def refused_before(crosswalk: Crosswalk, spec: Spec) -> bool | None:
     """Whether a first version was refused under the same spec (True) or another one; None where none was."""
-    t = book.tables.steady
-    text = book.own.scalar(sa.select(t.c.state).where(t.c.release == spec.release))
+    t = crosswalk.tables.steady
+    text = crosswalk.own.scalar(sa.select(t.c.state).where(t.c.release == spec.release))
     state = {} if text is None else json.loads(text)
     return spec_digest(spec) == state["spec"] if state.get("form") == REFUSED else None
 
 
-def remember(book: Book, spec: Spec) -> None:
+def remember(crosswalk: Crosswalk, spec: Spec) -> None:
     """Remember that the first version was refused."""
-    save_state(book, spec.release, canonical({"form": REFUSED, "spec": spec_digest(spec)}))
+    save_state(crosswalk, spec.release, canonical({"form": REFUSED, "spec": spec_digest(spec)}))

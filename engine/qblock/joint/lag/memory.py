@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.joint import padding
-from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.crosswalk import Crosswalk, fresh_name
 from qblock.joint.steady import Cell, Memory, Pending, Unit
 from qblock.joint.steady.state import Block
 from qblock.joint.stuck import HAS_STATE, SET_DOWN
@@ -115,10 +115,10 @@ def block_of(text: str) -> Block:
     return tuple(json.loads(text))
 
 
-def load(book: Book, release: str) -> Kept | None:
+def load(crosswalk: Crosswalk, release: str) -> Kept | None:
     """What is remembered of a release; None where the steady job has not begun. Raises QblockError for a newer form."""
-    t = book.tables
-    text = book.own.scalar(sa.select(t.steady.c.state).where(t.steady.c.release == release))
+    t = crosswalk.tables
+    text = crosswalk.own.scalar(sa.select(t.steady.c.state).where(t.steady.c.release == release))
     if text is None:
         return None
     state = json.loads(text)
@@ -126,7 +126,7 @@ def load(book: Book, release: str) -> Kept | None:
         raise QblockError("the crosswalk was written by a newer qblock; install that one, or a later one")
     if state["form"] != FORM:
         return None
-    rows = book.own.fetch(sa.select(t.waiting).where(t.waiting.c.release == release)).to_pylist()
+    rows = crosswalk.own.fetch(sa.select(t.waiting).where(t.waiting.c.release == release)).to_pylist()
     memory = Memory(
         run=state["run"],
         version=state["version"],
@@ -152,9 +152,9 @@ def load(book: Book, release: str) -> Kept | None:
     )
 
 
-def units_in(book: Book, release: str, cells: Collection[str]) -> dict[str, Row]:
+def units_in(crosswalk: Crosswalk, release: str, cells: Collection[str]) -> dict[str, Row]:
     """Everybody in some cells, by digest. cells: as text."""
-    t, own = book.tables.shown, book.own
+    t, own = crosswalk.tables.shown, crosswalk.own
     wanted = own.load(fresh_name(), pa.table({"cell": pa.array(sorted(cells), pa.string())}))
     query = sa.select(t.c.entity, t.c.cell, t.c.place, t.c.value, t.c.earlier).where(
         t.c.release == release, t.c.cell.in_(sa.select(wanted.c.cell))
@@ -173,9 +173,9 @@ def units_in(book: Book, release: str, cells: Collection[str]) -> dict[str, Row]
     return rows
 
 
-def cells_of(book: Book, release: str, entities: Collection[str]) -> set[str]:
+def cells_of(crosswalk: Crosswalk, release: str, entities: Collection[str]) -> set[str]:
     """The cells, as text, in which some people are."""
-    t, own = book.tables.shown, book.own
+    t, own = crosswalk.tables.shown, crosswalk.own
     wanted = own.load(fresh_name(), pa.table({"entity": pa.array(sorted(entities), pa.string())}))
     query = sa.select(t.c.cell).where(t.c.release == release, t.c.entity.in_(sa.select(wanted.c.entity))).distinct()
     cells = set(own.fetch(query)["cell"].to_pylist())
@@ -183,9 +183,9 @@ def cells_of(book: Book, release: str, entities: Collection[str]) -> set[str]:
     return cells
 
 
-def another_unit(book: Book, release: str, cells: Collection[str]) -> dict[str, Row]:
+def another_unit(crosswalk: Crosswalk, release: str, cells: Collection[str]) -> dict[str, Row]:
     """One unit outside some cells, if there is any: whether a version would be left without anybody."""
-    t, own = book.tables.shown, book.own
+    t, own = crosswalk.tables.shown, crosswalk.own
     wanted = own.load(fresh_name(), pa.table({"cell": pa.array(sorted(cells), pa.string())}))
     query = (
         sa.select(sa.func.min(t.c.cell))
@@ -197,12 +197,14 @@ def another_unit(book: Book, release: str, cells: Collection[str]) -> dict[str, 
     if cell is None:
         return {}
     entity = own.scalar(sa.select(sa.func.min(t.c.entity)).where(t.c.release == release, t.c.cell == cell))
-    return {entity: units_in(book, release, [cell])[entity]}
+    return {entity: units_in(crosswalk, release, [cell])[entity]}
 
 
-def counts_by_block(book: Book, release: str, blocks: Collection[Block] | None = None) -> dict[Block, dict[str, int]]:
+def counts_by_block(
+    crosswalk: Crosswalk, release: str, blocks: Collection[Block] | None = None
+) -> dict[Block, dict[str, int]]:
     """People by value in the blocks of the state shown. blocks: only these."""
-    t, own = book.tables.shown, book.own
+    t, own = crosswalk.tables.shown, crosswalk.own
     query = sa.select(t.c.block, t.c.value, sa.func.count().label("n")).where(t.c.release == release)
     if blocks is not None:
         texts = pa.array(sorted(map(block_text, blocks)), pa.string())
@@ -214,15 +216,17 @@ def counts_by_block(book: Book, release: str, blocks: Collection[Block] | None =
     return counts
 
 
-def save(book: Book, release: str, kept: Kept, gone: Iterable[str] = (), rows: Mapping[str, Row] | None = None) -> None:
+def save(
+    crosswalk: Crosswalk, release: str, kept: Kept, gone: Iterable[str] = (), rows: Mapping[str, Row] | None = None
+) -> None:
     """Write what is remembered, take units out (`gone`), and write units anew (`rows`), in the caller's transaction."""
-    t, own, rows = book.tables, book.own, rows or {}
+    t, own, rows = crosswalk.tables, crosswalk.own, rows or {}
     taken = own.load(fresh_name(), pa.table({"entity": pa.array(sorted({*gone, *rows}), pa.string())}))
     own.run(sa.delete(t.shown).where(t.shown.c.release == release, t.shown.c.entity.in_(sa.select(taken.c.entity))))
     own.drop(taken)
     if rows:
-        _insert(book, t.shown, release, unit_columns(rows))
-    padding.clear(book, t.waiting, release)
+        _insert(crosswalk, t.shown, release, unit_columns(rows))
+    padding.clear(crosswalk, t.waiting, release)
     memory = kept.memory
     people = sorted({*memory.since, *memory.pending, *memory.seen})
     if people:
@@ -236,14 +240,14 @@ def save(book: Book, release: str, kept: Kept, gone: Iterable[str] = (), rows: M
             "seen": pa.array(seen, pa.string()),
             "times": pa.array([None if change is None else change.times for change in pending], pa.int64()),
         }
-        _insert(book, t.waiting, release, columns)
-    padding.pad(book, t.waiting, release, since=0)
-    save_state(book, release, kept.text())
+        _insert(crosswalk, t.waiting, release, columns)
+    padding.pad(crosswalk, t.waiting, release, since=0)
+    save_state(crosswalk, release, kept.text())
 
 
-def save_state(book: Book, release: str, text: str) -> None:
+def save_state(crosswalk: Crosswalk, release: str, text: str) -> None:
     """Write what is kept beside the units, in a form that `load` knows."""
-    t, own = book.tables.steady, book.own
+    t, own = crosswalk.tables.steady, crosswalk.own
     if own.scalar(sa.select(sa.func.count()).select_from(t).where(t.c.release == release)):
         own.run(sa.update(t).where(t.c.release == release).values(state=text))
     else:
@@ -261,27 +265,27 @@ def decided(state: str | None) -> str | None:
     return canonical({name: value for name, value in json.loads(state).items() if name not in COUNTED})
 
 
-def keep_result(book: Book, release: str, result: Mapping[str, Any]) -> None:
+def keep_result(crosswalk: Crosswalk, release: str, result: Mapping[str, Any]) -> None:
     """Keep what a run came to that decided nothing, until something is decided again (`save`)."""
-    t = book.tables.steady
-    state = json.loads(book.own.scalar(sa.select(t.c.state).where(t.c.release == release)))
+    t = crosswalk.tables.steady
+    state = json.loads(crosswalk.own.scalar(sa.select(t.c.state).where(t.c.release == release)))
     text = canonical({**state, "quiet": json.dumps(result)})
-    book.own.run(sa.update(t).where(t.c.release == release).values(state=text))
+    crosswalk.own.run(sa.update(t).where(t.c.release == release).values(state=text))
 
 
-def result_of(book: Book, release: str) -> dict[str, Any] | None:
+def result_of(crosswalk: Crosswalk, release: str) -> dict[str, Any] | None:
     """What the run before came to, if it decided nothing."""
-    t = book.tables.steady
-    state = book.own.scalar(sa.select(t.c.state).where(t.c.release == release))
+    t = crosswalk.tables.steady
+    state = crosswalk.own.scalar(sa.select(t.c.state).where(t.c.release == release))
     result = None if state is None else json.loads(state).get("quiet")
     return None if result is None else dict(json.loads(result))
 
 
-def forget(book: Book, release: str) -> None:
+def forget(crosswalk: Crosswalk, release: str) -> None:
     """Forget all of a release: of a first version that nobody ever saw."""
-    t = book.tables
+    t = crosswalk.tables
     for table in (t.shown, t.waiting, t.steady):
-        padding.clear(book, table, release)
+        padding.clear(crosswalk, table, release)
 
 
 def unit_columns(rows: Mapping[str, Row]) -> dict[str, pa.Array]:
@@ -300,8 +304,8 @@ def unit_columns(rows: Mapping[str, Row]) -> dict[str, pa.Array]:
     return {name: pa.array(column, pa.string()) for name, column in texts.items()}
 
 
-def _insert(book: Book, table: sa.Table, release: str, columns: Mapping[str, pa.Array]) -> None:
-    own = book.own
+def _insert(crosswalk: Crosswalk, table: sa.Table, release: str, columns: Mapping[str, pa.Array]) -> None:
+    own = crosswalk.own
     loaded = own.load(fresh_name(), pa.table(dict(columns)))
     named = sa.cast(sa.literal(release), sa.Text).label("release")
     query = sa.select(named, *(loaded.c[name] for name in columns))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.excluded import FAILED, QUEUED, entities_apart
 from qblock.joint.explanation import plural
 from qblock.joint.gate import members
@@ -121,24 +121,24 @@ def _spread(blocks: Sequence[Block]) -> list[Block]:
     return [blocks[i * len(blocks) // MOST_SIZED] for i in range(MOST_SIZED)]
 
 
-def outlook(book: Book, source: SourceTable, kept: Kept, newest: int) -> Outlook:
+def outlook(crosswalk: Crosswalk, source: SourceTable, kept: Kept, newest: int) -> Outlook:
     """Compare the source with the state shown; writes nothing.
 
     source: opened by an Admission, at whose lattice the node is; newest: the newest version that was published.
     """
     spec, release = source.spec, source.spec.release
-    versions = recorded(book)
+    versions = recorded(crosswalk)
     rules = rules_of(spec, any(v.key.release != release for v in members(spec, versions)))
-    withdrawn = entities_apart(book, release, [QUEUED, FAILED])
-    changes = differences(book, source, kept.node, kept.layout, (), withdrawn)
+    withdrawn = entities_apart(crosswalk, release, [QUEUED, FAILED])
+    changes = differences(crosswalk, source, kept.node, kept.layout, (), withdrawn)
     first = next(v for v in versions if v.key.release == release and v.key.version == kept.first)
-    size = Sizes(book, spec, kept, first, rules)
+    size = Sizes(crosswalk, spec, kept, first, rules)
     waiting = Counter(newcomer.block for newcomer in changes.newcomers.values())
     enough = {block for block, n in waiting.items() if n >= size.least}
     sizes = {block: size(block) for block in [*sorted(enough), *_spread(sorted(waiting.keys() - enough))]}
     closing = [block for block, n in sizes.items() if n is not None and waiting[block] >= n]
     open_sizes = [n for block, n in sizes.items() if n is not None and block not in closing]
-    whole, leaver_cells, changed_cells = _cells(book, source, kept, changes, rules)
+    whole, leaver_cells, changed_cells = _cells(crosswalk, source, kept, changes, rules)
     return Outlook(
         newcomers=len(changes.newcomers),
         blocks=len(waiting),
@@ -157,14 +157,16 @@ def outlook(book: Book, source: SourceTable, kept: Kept, newest: int) -> Outlook
     )
 
 
-def _cells(book: Book, source: SourceTable, kept: Kept, changes: Differences, rules: Rules) -> tuple[int, int, int]:
+def _cells(
+    crosswalk: Crosswalk, source: SourceTable, kept: Kept, changes: Differences, rules: Rules
+) -> tuple[int, int, int]:
     """Joint cells that may go whole, of which enough have left, and in which values of enough people changed."""
     spec, release = source.spec, source.spec.release
     concerned = {*changes.left, *changes.values}
     if not concerned:
         return 0, 0, 0
-    cells = cells_of(book, release, concerned)
-    rows = units_in(book, release, cells) | another_unit(book, release, cells)
+    cells = cells_of(crosswalk, release, concerned)
+    rows = units_in(crosswalk, release, cells) | another_unit(crosswalk, release, cells)
     units = {entity: row.unit for entity, row in rows.items() if entity not in changes.gone}
     # As they are shown: a new value is nobody's before it is.
     present = {

@@ -11,7 +11,7 @@ from functools import cache
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
-from qblock.joint.crosswalk import Book
+from qblock.joint.crosswalk import Crosswalk
 from qblock.joint.excluded import ASIDE, CELL, CHANGED, COHORT, LEFT, MOVED, OUT, WITHDRAWN, set_apart
 from qblock.joint.lag.differences import Differences, differences
 from qblock.joint.lag.judged import judged
@@ -115,7 +115,7 @@ def sensitive_of(spec: Spec, kept: Kept) -> Callable[[str], Hashable]:
 
 
 def decide(
-    book: Book,
+    crosswalk: Crosswalk,
     source: SourceTable,
     current: Sequence[Sequence[Reference]],
     kept: Kept,
@@ -136,11 +136,11 @@ def decide(
     """
     spec, release = source.spec, source.spec.release
     withdrawn = {*queued, *stuck}
-    changes = differences(book, source, kept.node, kept.layout, kept.memory.pending, withdrawn)
+    changes = differences(crosswalk, source, kept.node, kept.layout, kept.memory.pending, withdrawn)
     concerned = {*changes.left, *changes.values}
-    cells = cells_of(book, release, concerned) if concerned else set()
-    rows = units_in(book, release, cells) if cells else {}
-    rows |= another_unit(book, release, cells)
+    cells = cells_of(crosswalk, release, concerned) if concerned else set()
+    rows = units_in(crosswalk, release, cells) if cells else {}
+    rows |= another_unit(crosswalk, release, cells)
     rows = {entity: row for entity, row in rows.items() if entity not in changes.gone}
     shown = {entity: row.unit for entity, row in rows.items()}
     present = {entity: Person(new.block, new.value) for entity, new in changes.newcomers.items()}
@@ -150,17 +150,17 @@ def decide(
         if entity not in changes.left
     }
 
-    first = next(version for version in recorded(book, release) if version.key.version == kept.first)
+    first = next(version for version in recorded(crosswalk, release) if version.key.version == kept.first)
     sensitive = cache(sensitive_of(spec, kept))
 
     def of_blocks(blocks: Sequence[Block]) -> Mapping[Block, Histogram]:
         return {
             block: added((sensitive(value), n) for value, n in counts.items())
-            for block, counts in counts_by_block(book, release, blocks).items()
+            for block, counts in counts_by_block(crosswalk, release, blocks).items()
         }
 
     rules = rules_of(spec, other_releases)
-    sizes = Sizes(book, spec, kept, first, rules)
+    sizes = Sizes(crosswalk, spec, kept, first, rules)
     come = Counter(new.block for new in changes.newcomers.values())
 
     def cohort(block: Block) -> int | None:
@@ -181,7 +181,7 @@ def decide(
             rules,
             judged(spec, first, current, of_blocks),
             cohort=cohort,
-            coin=private_coin(_secret(book), release, spec.versions.skip) if rules.coin else no_coin,
+            coin=private_coin(_secret(crosswalk), release, spec.versions.skip) if rules.coin else no_coin,
             least=2 * rules.k,
             counted=lambda value: sensitive(str(value)),
             change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,
@@ -262,18 +262,18 @@ def _turn(
     )
 
 
-def keep(book: Book, release: str, turn: Turn) -> None:
-    """Remember what was decided, in a book of its own: a verdict outlasts the run, whatever becomes of it."""
+def keep(crosswalk: Crosswalk, release: str, turn: Turn) -> None:
+    """Remember what was decided, in a transaction of its own: a verdict outlasts the run, whatever becomes of it."""
     if turn.stands:
         return
-    save(book, release, turn.kept, turn.gone, turn.rows)
+    save(crosswalk, release, turn.kept, turn.gone, turn.rows)
     for reason, why in OUT_WHY.items():
         people = [entity for entity, outcome in turn.out.items() if outcome == reason]
         if people:
-            set_apart(book, release, people, why, OUT, None)
+            set_apart(crosswalk, release, people, why, OUT, None)
 
 
-def _secret(book: Book) -> bytes:
+def _secret(crosswalk: Crosswalk) -> bytes:
     """The first key of the digests, which stays whatever keys come later."""
-    t = book.tables.key
-    return str(book.own.scalar(sa.select(t.c.secret).where(t.c.id == min(book.key_numbers())))).encode()
+    t = crosswalk.tables.key
+    return str(crosswalk.own.scalar(sa.select(t.c.secret).where(t.c.id == min(crosswalk.key_numbers())))).encode()

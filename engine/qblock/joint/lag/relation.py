@@ -35,15 +35,17 @@ class Shown(Admission):
     def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
         """The state as a query with the columns that a release reads, and digests."""
         rows = self.rows or {}
-        with open_crosswalk(self.place, session) as book:
-            t, own = book.tables.shown, book.own
+        with open_crosswalk(self.place, session) as crosswalk:
+            t, own = crosswalk.tables.shown, crosswalk.own
             query = sa.select(t.c.entity, t.c.place, t.c.value).where(t.c.release == self.spec.release)
             without = sorted({*self.gone, *rows})
             if without:
                 loaded = own.load(fresh_name(), pa.table({"entity": pa.array(without, pa.string())}))
                 query = query.where(t.c.entity.not_in(sa.select(loaded.c.entity)))
-            kept = book.lend(query)
-            longest = book.own.scalar(sa.select(sa.func.max(size(t.c.value))).where(t.c.release == self.spec.release))
+            kept = crosswalk.lend(query)
+            longest = crosswalk.own.scalar(
+                sa.select(sa.func.max(size(t.c.value))).where(t.c.release == self.spec.release)
+            )
         texts = {
             "entity": pa.array(list(rows), pa.string()),
             "place": pa.array([row.place for row in rows.values()], pa.string()),

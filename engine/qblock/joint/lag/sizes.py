@@ -11,7 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
-from qblock.joint.crosswalk import Book, decoded
+from qblock.joint.crosswalk import Crosswalk, decoded
 from qblock.joint.episodes import PUBLISHED
 from qblock.joint.lag.memory import Kept, block_of
 from qblock.joint.steady import Rules
@@ -32,14 +32,14 @@ class Sizes:
     below, whatever a block shows.
     """
 
-    def __init__(self, book: Book, spec: Spec, kept: Kept, first: RecordedVersion, rules: Rules) -> None:
+    def __init__(self, crosswalk: Crosswalk, spec: Spec, kept: Kept, first: RecordedVersion, rules: Rules) -> None:
         cohort = spec.versions.cohort
         self.declared = None if cohort == "auto" else cohort
         self.hidden = kept.hidden
         self.blocks: dict[Block, int | None] = dict(kept.sizes)
         self.whole = kept.whole
         self.least = max(2 * rules.k, 2) if self.declared is None else self.declared
-        self._of_first = cache(lambda: first_counts(book, first, spec.bundles))
+        self._of_first = cache(lambda: first_counts(crosswalk, first, spec.bundles))
         references = cache(lambda: first.references)
         sized = _size_of_bundles if spec.bundles else _size
         self._sized = cache(lambda counts: sized(spec, references(), counts, rules.k))
@@ -120,9 +120,9 @@ def size_for(
     return _largest(sizes, least)
 
 
-def first_counts(book: Book, first: RecordedVersion, bundles: bool = False) -> dict[Block, dict[Values, int]]:
+def first_counts(crosswalk: Crosswalk, first: RecordedVersion, bundles: bool = False) -> dict[Block, dict[Values, int]]:
     """The people by sensitive values whom each block of the first version shows."""
-    t = book.tables
+    t = crosswalk.tables
     key = first.key
     same = sa.and_(
         t.block.c.release == t.row.c.release, t.block.c.version == t.row.c.version, t.block.c.block == t.row.c.block
@@ -134,7 +134,7 @@ def first_counts(book: Book, first: RecordedVersion, bundles: bool = False) -> d
         .group_by(t.block.c.label, t.row.c.value)
     )
     counts: dict[Block, dict[Values, int]] = {}
-    for row in book.own.fetch(query).to_pylist():
+    for row in crosswalk.own.fetch(query).to_pylist():
         values = kept_sets(row["value"], len(first.sensitive)) if bundles else decoded(row["value"])
         block = counts.setdefault(block_of(row["label"]), {})
         block[values] = block.get(values, 0) + int(row["n"])

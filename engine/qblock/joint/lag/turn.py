@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Refused
 from qblock.joint.admission import Admission
-from qblock.joint.crosswalk import Book, open_crosswalk
+from qblock.joint.crosswalk import Crosswalk, open_crosswalk
 from qblock.joint.excluded import FAILED, QUEUED, entities_apart
 from qblock.joint.gate import Verdict, check_models, members, members_of
 from qblock.joint.lag import first, memory
@@ -80,14 +80,14 @@ class LaggingVersions(JointVersions):
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         spec = super().begin(current, shown)
         self.turn = None
-        with open_crosswalk(self.place) as book:
-            self.kept = memory.load(book, self.spec.release)
+        with open_crosswalk(self.place) as crosswalk:
+            self.kept = memory.load(crosswalk, self.spec.release)
             if self.kept is not None and self.kept.first not in shown:
-                memory.forget(book, self.spec.release)
+                memory.forget(crosswalk, self.spec.release)
                 self.kept = None
-            if self.kept is None and shown and adopt(book, self.spec, frozenset(shown)):
-                self.kept = memory.load(book, self.spec.release)
-            before = first.refused_before(book, self.spec) if self.kept is None and not shown else None
+            if self.kept is None and shown and adopt(crosswalk, self.spec, frozenset(shown)):
+                self.kept = memory.load(crosswalk, self.spec.release)
+            before = first.refused_before(crosswalk, self.spec) if self.kept is None and not shown else None
         if self.kept is None:
             if shown:
                 self.notes.append(NO_STATE.format(max(shown)))
@@ -107,8 +107,8 @@ class LaggingVersions(JointVersions):
         shown = self.admission is not None and self.admission.shown
         if self.kept is not None or shown or self.dry or not first.depends_on_values(self.spec):
             return ""
-        with open_crosswalk(self.place) as book:
-            first.remember(book, self.spec)
+        with open_crosswalk(self.place) as crosswalk:
+            first.remember(crosswalk, self.spec)
         return first.REMEMBERED
 
     def let_in(self, source: SourceTable) -> Admission | None:
@@ -121,22 +121,22 @@ class LaggingVersions(JointVersions):
         self.moved, self.uncovered = self.admission.moves(source.session), source.quarantined
         if self.spec.bundles:
             self._check_units(kept, source)
-        with open_crosswalk(self.place, source.session) as book:
-            other_releases = any(v.key.release != release for v in members(self.spec, recorded(book)))
+        with open_crosswalk(self.place, source.session) as crosswalk:
+            other_releases = any(v.key.release != release for v in members(self.spec, recorded(crosswalk)))
             self.turn = decide(
-                book,
+                crosswalk,
                 source,
                 references,
                 kept,
-                queued=entities_apart(book, release, [QUEUED]),
-                stuck=entities_apart(book, release, [FAILED]),
+                queued=entities_apart(crosswalk, release, [QUEUED]),
+                stuck=entities_apart(crosswalk, release, [FAILED]),
                 other_releases=other_releases,
                 everybody=self._everybody(source),
                 newest=max(self.admission.shown or [0]),
             )
         if not self.dry:
-            with open_crosswalk(self.place) as book:
-                keep(book, release, self.turn)
+            with open_crosswalk(self.place) as crosswalk:
+                keep(crosswalk, release, self.turn)
         self.kept = self.turn.kept
         self._say(self.turn)
         layout = self.kept.layout
@@ -149,8 +149,8 @@ class LaggingVersions(JointVersions):
         table, session = TableName.parse(self.spec.source.table), source.session
         state = Shown(self.spec, self.place, layout=kept.layout)
         shown = state(session, session.relation(table), source.columns)
-        with open_crosswalk(self.place, session) as book:
-            moved = units_moved(book, source, shown, kept.node)
+        with open_crosswalk(self.place, session) as crosswalk:
+            moved = units_moved(crosswalk, source, shown, kept.node)
         if moved:
             raise Refused(OTHER_BLOCKS.format(moved, unprotected=UNPROTECTED))
 
@@ -159,8 +159,8 @@ class LaggingVersions(JointVersions):
         needs = frozenset().union(*(model.needs for q in self.spec.privacy for model in q.models))
         if self.turn is None or self.kept is None or not needs & {"distribution", "domain"}:
             return source
-        with open_crosswalk(self.place, source.session) as book:
-            version = next(v for v in recorded(book, self.spec.release) if v.key.version == self.kept.first)
+        with open_crosswalk(self.place, source.session) as crosswalk:
+            version = next(v for v in recorded(crosswalk, self.spec.release) if v.key.version == self.kept.first)
         known = version.references
         self.notes.append(AS_FIRST.format(self.kept.first))
         return replace(
@@ -250,30 +250,30 @@ class LaggingVersions(JointVersions):
         if self.kept is not None and self.kept.awaits is not None and not self.dry:
             # What closed makes no other rows (two people with each other's values): there is nothing to show.
             self.kept = replace(self.kept, awaits=None)
-            with open_crosswalk(self.place) as book:
-                memory.save(book, self.spec.release, self.kept)
+            with open_crosswalk(self.place) as crosswalk:
+                memory.save(crosswalk, self.spec.release, self.kept)
 
-    def _recorded(self, book: Book, source: SourceTable, candidate: Candidate) -> None:
+    def _recorded(self, crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> None:
         if self.kept is None:
-            begin(book, self.spec, source, candidate)
+            begin(crosswalk, self.spec, source, candidate)
 
     def _again(
-        self, book: Book, candidate: Candidate, verdict: Verdict, version: int, shown: Collection[int]
+        self, crosswalk: Crosswalk, candidate: Candidate, verdict: Verdict, version: int, shown: Collection[int]
     ) -> StartOver | None:
         if self.kept is None or self.dry:
             return None
         release = self.spec.release
-        new = never_shown(book, release, members_of(book, self.spec, verdict, candidate), shown)
+        new = never_shown(crosswalk, release, members_of(crosswalk, self.spec, verdict, candidate), shown)
         return StartOver(FAILED_TOGETHER, lambda own: let_fail(own, release, new)) if new else None
 
-    def _compared(self, book: Book, candidate: Candidate) -> None:
+    def _compared(self, crosswalk: Crosswalk, candidate: Candidate) -> None:
         # Of units that was asked before anything was decided.
-        moved = moved_by_edits(book, candidate) if self.kept is not None and not self.spec.bundles else {}
+        moved = moved_by_edits(crosswalk, candidate) if self.kept is not None and not self.spec.bundles else {}
         if moved:
             release = self.spec.release
             raise StartOver(EDITED.format(len(moved)), lambda own: refine(own, release, moved))
 
-    def _check_shown(self, book: Book, columns: Mapping[str, Column]) -> None:
+    def _check_shown(self, crosswalk: Crosswalk, columns: Mapping[str, Column]) -> None:
         kept = self.kept
         if kept is None:
             return
@@ -285,7 +285,7 @@ class LaggingVersions(JointVersions):
                     f"release {self.spec.release} was made: values that did not change may read differently; nothing "
                     f"is published. Give the column its type again, or write {UNPROTECTED}"
                 )
-        check_shown(book, self.spec, kept, columns)
+        check_shown(crosswalk, self.spec, kept, columns)
         self.kept = replace(kept, types={name: columns[name].compare_as for name in kept.types})
 
     def _everybody(self, source: SourceTable) -> int:
