@@ -28,11 +28,11 @@ GUARANTEES = [
         parameters='{"k":10}',
         parameter="k",
         asked="10",
-        reached="12",
-        reached_number=12.0,
+        satisfied="12",
+        satisfied_number=12.0,
         attained=True,
         holds=True,
-        headroom=0.2,
+        margin=0.2,
     )
     for model in ("k_anonymity", "distinct_l_diversity")
 ]

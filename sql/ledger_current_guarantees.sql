@@ -1,4 +1,4 @@
--- Purpose: what the version of each release that readers see was asked and reached, as last checked
+-- Purpose: what the version of each release that readers see was asked and satisfied, as last checked
 -- Inputs: none; tables of the ledger
 -- Output: none; the view current_guarantees
 CREATE VIEW current_guarantees AS
@@ -9,8 +9,8 @@ SELECT
     guarantee.sensitive,
     guarantee.parameter,
     guarantee.asked,
-    guarantee.reached,
-    guarantee.headroom,
+    guarantee.satisfied,
+    guarantee.margin,
     guarantee.holds,
     guarantee.stage,
     guarantee.parameters,

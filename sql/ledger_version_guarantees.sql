@@ -1,4 +1,4 @@
--- Purpose: what was asked of each version that was ever published, and what it reached, at each check of it
+-- Purpose: what was asked of each version that was ever published, and what it satisfied, at each check of it
 -- Inputs: none; tables of the ledger
 -- Output: none; the view version_guarantees
 CREATE VIEW version_guarantees AS
@@ -14,10 +14,10 @@ SELECT
     guarantee.parameters,
     guarantee.parameter,
     guarantee.asked,
-    guarantee.reached,
-    guarantee.reached_number,
+    guarantee.satisfied,
+    guarantee.satisfied_number,
     guarantee.attained,
-    guarantee.headroom,
+    guarantee.margin,
     guarantee.holds
 FROM guarantee
 JOIN event ON event.release = guarantee.release AND event.number = guarantee.number

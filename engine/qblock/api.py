@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from qblock.results.release import Event as Event
     from qblock.results.release import Failed as Failed
     from qblock.results.release import Grants as Grants
-    from qblock.results.release import HeadroomTrend as HeadroomTrend
     from qblock.results.release import History as History
+    from qblock.results.release import MarginTrend as MarginTrend
     from qblock.results.release import Planned as Planned
     from qblock.results.release import Published as Published
     from qblock.results.release import Rekeyed as Rekeyed
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from qblock.results.schemas import answer_schema as answer_schema
     from qblock.results.search import Checked as Checked
     from qblock.results.search import Chosen as Chosen
-    from qblock.results.search import Hidden as Hidden
     from qblock.results.search import HierarchyFiles as HierarchyFiles
     from qblock.results.search import HierarchyTables as HierarchyTables
     from qblock.results.search import Searched as Searched
+    from qblock.results.search import SuppressedAttribute as SuppressedAttribute
     from qblock.results.tables import Anonymized as Anonymized
     from qblock.results.tables import Candidate as Candidate
     from qblock.results.tables import Entity as Entity
@@ -91,11 +91,11 @@ _MODULES = {
     "qblock.results.audit": ("Attacked Audited BeliefChange Beliefs Compared ComparedRecodings Disclosures"),
     "qblock.results.base": "Answer Forecast Guarantee Reached",
     "qblock.results.release": (
-        "DryRun Ended Erased Event Failed Grants HeadroomTrend History Planned Published Rekeyed Retyped "
+        "DryRun Ended Erased Event Failed Grants MarginTrend History Planned Published Rekeyed Retyped "
         "Sharing Upgraded Verified"
     ),
     "qblock.results.schemas": "answer_schema",
-    "qblock.results.search": "Checked Chosen Hidden HierarchyFiles HierarchyTables Searched",
+    "qblock.results.search": "Checked Chosen HierarchyFiles HierarchyTables Searched SuppressedAttribute",
     "qblock.results.tables": ("Anonymized Candidate Entity Profiled ProfiledColumn Proposed ProposedColumn"),
     "qblock.search.assessment": "number_json",
     "qblock.search.beliefs": "Attacker BayesAdversary",

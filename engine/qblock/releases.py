@@ -75,7 +75,7 @@ class Release:
         InputError for a churn of versions that do not lag.
         """
         from qblock.joint.later import lags, later_versions
-        from qblock.search.result import hidden, refusal
+        from qblock.search.result import refusal, suppressed_attributes
         from qblock.search.run import open_task, run_search
         from qblock.source.in_words import levels_in_words
 
@@ -97,12 +97,12 @@ class Release:
             )
             task.warnings += later_versions(self.spec)
             refused = None if result.chosen is not None else str(refusal(result))
-            shows_nothing = [attribute.to_json() for attribute in hidden(result)]
+            shows_nothing = [attribute.to_json() for attribute in suppressed_attributes(result)]
             if lags(self.spec):
                 from qblock.release.forecast import forecast_of_search
 
                 forecast = forecast_of_search(result, expected_churn)
-            answer = result.to_json() | {"hidden": shows_nothing}
+            answer = result.to_json() | {"suppressed_attributes": shows_nothing}
             answer |= {} if forecast is None else {"forecast": forecast.to_json()}
             answer |= {"refused": refused, "in_words": levels_in_words(self.spec, task.source.hierarchies)}
             return results.search.Searched.model_validate(answer)
@@ -304,10 +304,10 @@ class Release:
         """What readers see, what is promised of it, and what attacks find: read from the view and its helper views
         alone, so that a reader's login suffices. Raises InputError where a helper view is missing.
 
-        internal: with room, lattice, versions, rights and spec, for whoever runs the job; candidate: with these alone,
-        before the first version; version: with `internal`, of an older version that is kept; prior: with the beliefs of
-        whoever knows this population, as of `audit`. Raises InputError for either in a report for readers, and for a
-        version that is not kept.
+        internal: with margins, lattice, versions, rights and spec, for whoever runs the job; candidate: with these
+        alone, before the first version; version: with `internal`, of an older version that is kept; prior: with the
+        beliefs of whoever knows this population, as of `audit`. Raises InputError for either in a report for readers,
+        and for a version that is not kept.
         """
         from qblock.report import read_report
 

@@ -13,7 +13,7 @@ depends_on = None
 VIEWS = (
     "version_guarantees",
     "release_history",
-    "headroom_trend",
+    "margin_trend",
     "current_version",
     "runs",
     "refusals",
@@ -29,7 +29,7 @@ SHOWN = {
         "level_name": sa.Text,
         "source_type": sa.Text,
         "values_published": sa.BigInteger,
-        "share_hidden": sa.Double,
+        "share_suppressed": sa.Double,
         "how_to_filter": sa.Text,
     },
     "levels": {
@@ -52,7 +52,7 @@ SHOWN = {
         "sensitive": sa.Text,
         "asked": sa.Text,
         "holds": sa.Boolean,
-        "reached": sa.Text,
+        "satisfied": sa.Text,
         "in_words": sa.Text,
     },
 }
@@ -126,11 +126,11 @@ def _ledger(schema: str | None) -> None:
         sa.Column("parameters", sa.Text, nullable=False),
         sa.Column("parameter", sa.Text, nullable=False),
         sa.Column("asked", sa.Text, nullable=False),
-        sa.Column("reached", sa.Text),
-        sa.Column("reached_number", sa.Double),
+        sa.Column("satisfied", sa.Text),
+        sa.Column("satisfied_number", sa.Double),
         sa.Column("attained", sa.Boolean, nullable=False),
         sa.Column("holds", sa.Boolean, nullable=False),
-        sa.Column("headroom", sa.Double),
+        sa.Column("margin", sa.Double),
         schema=schema,
     )
     op.create_table(

@@ -218,7 +218,7 @@ def test_an_audit_takes_columns_and_no_hierarchies() -> None:
 
 
 def test_where_nothing_is_safe_nothing_is_returned() -> None:
-    with pytest.raises(qblock.Refused, match="k_anonymity asks k 13; the most general node reaches k 12"):
+    with pytest.raises(qblock.Refused, match="k_anonymity asks k 13; the most general node satisfies k 12"):
         qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=[{"k_anonymity": {"k": 13}}])
     with pytest.raises(qblock.Refused, match="column number would be published as is"):
         qblock.anonymize(PEOPLE.assign(number=range(12)), QUASI, ["disease"], insensitive=["number"], privacy=K3)

@@ -43,7 +43,7 @@ def test_what_nobody_asked_has_no_verdict(warehouse, qblock, spec) -> None:
     assert len(lines(ran.out)) > 8
     first, limit, *_ = ran.out.splitlines()
     assert first == "Not all that the spec asks for is met: 1 of 1 fail."
-    assert limit == "Not met: distinct_l_diversity of s (l asked 2, reached 1)"
+    assert limit == "Not met: distinct_l_diversity of s (l asked 2, satisfied 1)"
     assert "asked, holds: what the spec asks for; blank where it asks for nothing." in flat(ran.out)
     alone = qblock("audit", file)
     assert [line.split()[0] for line in lines(alone.out)] == ["distinct_l_diversity"]

@@ -78,8 +78,8 @@ def test_two_recodings_for_a_person(spec: str, capsys: pytest.CaptureFixture[str
     assert "figure full-domain multidimensional published blocks 3 6 suppressed rows 0 0 average block size " in text
     assert "over 200 drawn queries" in text
     assert "asked full-domain multidimensional k_anonymity: k=3 k 7 k 3 distinct_l_diversity (s): l=2 l 3 l 2" in text
-    assert "a hidden for 100 % as it is for 53 %, groups like " in text
-    assert " for 23 %, hidden for 23 % b as it is for 100 %" in text
+    assert "a suppressed to * for 100 % as it is for 53 %, groups like " in text
+    assert " for 23 %, suppressed to * for 23 % b as it is for 100 %" in text
 
 
 def test_two_recodings_for_a_program(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,7 +97,7 @@ def test_recodings_that_nothing_satisfies_end_with_status_3(spec: str, capsys: p
     assert run(["compare", spec, "--recoding", "both", "--json"]) == 3
     shown = capsys.readouterr()
     assert json.loads(shown.out)["recodings"] == {"full_domain": None, "multidimensional": None}
-    assert "k_anonymity asks k 31; the most general node reaches k 30" in shown.err
+    assert "k_anonymity asks k 31; the most general node satisfies k 30" in shown.err
     assert run(["compare", spec, "--recoding", "both", "--quiet"]) == 3
     text = capsys.readouterr().out
     assert "full-domain: no answer: no node satisfies" in text

@@ -1,4 +1,4 @@
-"""What `history` says of a release: how old it is, how the room shrinks, and how each node was chosen."""
+"""What `history` says of a release: how old it is, how the margin shrinks, and how each node was chosen."""
 
 from __future__ import annotations
 
@@ -33,16 +33,14 @@ def test_the_room_of_each_version_and_its_change(job: Job, capsys: pytest.Captur
     job.run()
     found = history(job.spec)
     trend = [
-        (g["version"], g["asked"], g["reached"], g["headroom"])
-        for g in found["headroom_trend"]
-        if g["parameter"] == "k"
+        (g["version"], g["asked"], g["satisfied"], g["margin"]) for g in found["margin_trend"] if g["parameter"] == "k"
     ]
     assert [(v, a, r) for v, a, r, _ in trend] == [(1, "3", "4"), (2, "3", "3")]
-    assert [room for *_, room in trend] == pytest.approx([1 / 3, 0])
-    assert "release" not in found["headroom_trend"][0]
+    assert [margin for *_, margin in trend] == pytest.approx([1 / 3, 0])
+    assert "release" not in found["margin_trend"][0]
     assert "2 k_anonymity k=3 3 +0.0% -33.3%" in told(job, capsys)
     json.dumps(found)
-    # Another k is another guarantee: its room is not compared with that of the first one.
+    # Another k is another guarantee: its margin is not compared with that of the first one.
     job.set(privacy=[{"k_anonymity": {"k": 2}}])
     job.run()
     assert "3 k_anonymity k=2 3 +50.0% -" in told(job, capsys)

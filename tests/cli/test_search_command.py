@@ -34,7 +34,7 @@ ZIP_WORDS = (
     "as it is (4 values)",
     "by the first 2 of 3 digits (2 values)",
     "by the first of 3 digits (1 value)",
-    "hidden",
+    "suppressed_attributes",
 )
 PRIVACY = [{"k_anonymity": {"k": 2}}, {"entropy_l_diversity": {"l": 1.5}}]
 
@@ -97,7 +97,7 @@ def test_people_see_the_same(warehouse, qblock, spec, strategy: str) -> None:
     assert re.search(rf"^k_anonymity +k=2 +k {reached} +yes", ran.out, re.M)
     for node in found["minimal"]:
         zip_ = ZIP_WORDS[node[0]]
-        sex = ("as it is (2 values)", "hidden")[node[1]]
+        sex = ("as it is (2 values)", "suppressed to *")[node[1]]
         assert re.search(rf"^  {node[0]},{node[1]}  zip {re.escape(zip_)}; sex {re.escape(sex)} *$", ran.out, re.M)
 
 
@@ -116,9 +116,9 @@ def test_no_row_of_the_source_is_printed(warehouse, qblock, spec) -> None:
 def test_refusals_say_how_far_the_most_general_node_is(warehouse, qblock, spec) -> None:
     url = warehouse("people", PEOPLE)
     for asked, said in (
-        ([{"k_anonymity": {"k": 7}}], "k_anonymity asks k 7; the most general node reaches k 6"),
-        ([{"distinct_l_diversity": {"l": 3}}], "distinct_l_diversity asks l 3; the most general node reaches l 2"),
-        ([{"entropy_l_diversity": {"l": 2.5}}], "entropy_l_diversity asks l 2.5; the most general node reaches l 2"),
+        ([{"k_anonymity": {"k": 7}}], "k_anonymity asks k 7; the most general node satisfies k 6"),
+        ([{"distinct_l_diversity": {"l": 3}}], "distinct_l_diversity asks l 3; the most general node satisfies l 2"),
+        ([{"entropy_l_diversity": {"l": 2.5}}], "entropy_l_diversity asks l 2.5; the most general node satisfies l 2"),
         ([{"recursive_cl_diversity": {"c": 1, "l": 2}}], "recursive_cl_diversity asks c 1, l 2; the most"),
         ([{"k_anonymity": {"k": 2}}, {"frequency_l_diversity": {"l": 3}}], "frequency_l_diversity asks l 3"),
     ):
@@ -148,7 +148,7 @@ def test_a_choice_by_sizes_alone(warehouse, qblock, spec) -> None:
     hopeless = [{"k_anonymity": {"k": 5}}]
     nothing = qblock("search", spec(url, "t", attributes, hopeless, search={"choose_from": "sizes"}))
     assert nothing.status == 3
-    assert "k_anonymity asks k 5; the most general node reaches k 4" in nothing.err
+    assert "k_anonymity asks k 5; the most general node satisfies k 4" in nothing.err
 
 
 @pytest.mark.parametrize(

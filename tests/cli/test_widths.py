@@ -87,9 +87,9 @@ def test_long_names(
     if screen == ("search", "--quiet"):
         for text in texts.values():
             flat = " ".join(text.split())
-            assert "marital_status_of_the_patient: hidden" in flat
-            assert "2 of 3 quasi-identifiers are hidden: of little use; what would show them:" in flat
-            assert "Limit: k_anonymity (k asked 6, reached 6)" in flat
+            assert "marital_status_of_the_patient: suppressed to *" in flat
+            assert "2 of 3 quasi-identifiers are suppressed: of little use; what would show them:" in flat
+            assert "Limit: k_anonymity (k asked 6, satisfied 6)" in flat
 
 
 def test_a_first_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_width: Callable[..., str]) -> None:

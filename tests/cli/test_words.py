@@ -16,8 +16,8 @@ from qblock.results.base import Guarantee
 pytestmark = pytest.mark.either_engine
 
 
-def entry(model: str, asked: Any, reached: Any, holds: bool | None = True, *sensitive: str) -> Guarantee:
-    value = {"parameter": "p", "value": reached, "attained": True}
+def entry(model: str, asked: Any, satisfied: Any, holds: bool | None = True, *sensitive: str) -> Guarantee:
+    value = {"parameter": "p", "value": satisfied, "attained": True}
     fields = {"model": model, "holds": holds, "sensitive": sensitive, "asked": {"p": asked}, "values": [value]}
     return Guarantee.model_validate(fields)
 
@@ -25,10 +25,10 @@ def entry(model: str, asked: Any, reached: Any, holds: bool | None = True, *sens
 @pytest.mark.parametrize(
     ("entries", "said"),
     [
-        ([entry("k", 4, 5), entry("t", 0.3, 0.29, True, "ill")], "Limit: t of ill (p asked 0.3, reached 0.29)"),
-        ([entry("k", 4, 4), entry("t", 0.3, 0.29)], "Limit: k (p asked 4, reached 4)"),
-        ([entry("k", 4, 5), entry("t", 0.3, 0.31, False)], "Not met: t (p asked 0.3, reached 0.31)"),
-        ([entry("k", 4, 5), entry("l", 2, 2, False)], "Not met: l (p asked 2, reached 2)"),
+        ([entry("k", 4, 5), entry("t", 0.3, 0.29, True, "ill")], "Limit: t of ill (p asked 0.3, satisfied 0.29)"),
+        ([entry("k", 4, 4), entry("t", 0.3, 0.29)], "Limit: k (p asked 4, satisfied 4)"),
+        ([entry("k", 4, 5), entry("t", 0.3, 0.31, False)], "Not met: t (p asked 0.3, satisfied 0.31)"),
+        ([entry("k", 4, 5), entry("l", 2, 2, False)], "Not met: l (p asked 2, satisfied 2)"),
         ([entry("k", 4, "inf"), entry("t", 0.3, None), entry("z", 0, 1), entry("m", [1], 1)], None),
         ([entry("k", 4, 5, None)], None),
         ([], None),
@@ -41,8 +41,8 @@ def test_the_requirement_with_the_least_room_binds(entries: list[Guarantee], sai
 def test_most_hidden_is_of_little_use() -> None:
     names = ["a", "b", "c", "d"]
     assert few_shown(2, names) is None
-    assert few_shown(3, names) == "3 of 4 quasi-identifiers are hidden: of little use"
-    assert few_shown(1, names[:1]) == "1 of 1 quasi-identifier is hidden: of little use"
+    assert few_shown(3, names) == "3 of 4 quasi-identifiers are suppressed: of little use"
+    assert few_shown(1, names[:1]) == "1 of 1 quasi-identifier is suppressed: of little use"
 
 
 def test_ten_minimal_nodes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +61,7 @@ def test_a_node_of_many_levels_is_not_cut_off(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    words = {f"column_{i}": ("hidden",) for i in range(60)}
+    words = {f"column_{i}": ("suppressed to *",) for i in range(60)}
     print_minimal([[0] * 60], words, every=False)
     out = capsys.readouterr().out
     assert "…" not in out
@@ -82,7 +82,7 @@ def test_release_verify_rollback_and_plan_say_what_readers_see(job: Job, capsys:
         said[command[0]] = " ".join(capsys.readouterr().out.split())
     for words in (
         "zip: by the first 4 of 5 digits (3 values) age: in ranges of 20 (2 values) Limit: k_anonymity (k asked 3, ",
-        "reached 4) model",
+        "satisfied 4) model",
     ):
         assert all(words in said[command] for command in ("release", "verify", "rollback"))
     assert "as version 1 zip: by the first 4 of 5 digits age: in ranges of 20 1. Take" in said["plan"]

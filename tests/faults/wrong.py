@@ -327,7 +327,7 @@ CASES = [
         privacy({"epsilon_privacy": {"epsilon": 9, "adversary": "III", "prior": {"values": {"gout": 1}}}}),
     ),
     # What nothing satisfies.
-    Wrong("k above the table", 3, "the most general node reaches k 12", privacy({"k_anonymity": {"k": 500}})),
+    Wrong("k above the table", 3, "the most general node satisfies k 12", privacy({"k_anonymity": {"k": 500}})),
     Wrong("more values than there are", 3, "no node satisfies", privacy({"distinct_l_diversity": {"l": 9}})),
     Wrong("a pinned node that fails", 3, r"pinned node \[0, 0\] fails", with_(search={"node": [0, 0]})),
     Wrong(

@@ -15,7 +15,7 @@ import pytest
 from qblock.blocks import Blocks, Reference
 from qblock.errors import Busy
 from qblock.ledger.chain import record, set_pointer
-from qblock.ledger.events import Event, Guarantee, headroom
+from qblock.ledger.events import Event, Guarantee, margin
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import Store
 from qblock.models import BY_NAME, Tightest, Value
@@ -50,17 +50,17 @@ GUARANTEE = Guarantee(
     parameters='{"format":1,"l":"14/5"}',
     parameter="l",
     asked="14/5",
-    reached="3.1",
-    reached_number=0.1 + 0.2,
+    satisfied="3.1",
+    satisfied_number=0.1 + 0.2,
     attained=True,
     holds=True,
-    headroom=1 / 7,
+    margin=1 / 7,
 )
 
 
 def test_what_is_recorded_is_read_back(ledger: Store) -> None:
     other = dataclasses.replace(
-        GUARANTEE, reached=None, reached_number=None, headroom=None, sensitive=None, holds=False
+        GUARANTEE, satisfied=None, satisfied_number=None, margin=None, sensitive=None, holds=False
     )
     with ledger.write() as connection:
         head = record(connection, EVENT, [GUARANTEE, other])
@@ -77,7 +77,7 @@ def test_what_is_recorded_is_read_back(ledger: Store) -> None:
 def test_anyone_can_recompute_a_digest(ledger: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qblock.ledger.chain.__version__", "1.2.3")
     event = Event(release="r", state="staged", run="u", version=1, node=(1, 0), recorded_at=EVENT.recorded_at)
-    guarantee = dataclasses.replace(GUARANTEE, sensitive="größe", reached_number=3.1, headroom=None)
+    guarantee = dataclasses.replace(GUARANTEE, sensitive="größe", satisfied_number=3.1, margin=None)
     with ledger.write() as connection:
         first = record(connection, event)
         second = record(connection, event, [guarantee])
@@ -86,7 +86,7 @@ def test_anyone_can_recompute_a_digest(ledger: Store, monkeypatch: pytest.Monkey
     texts = [
         '{"event":{%s},"guarantees":[]}' % (row % (1, "")),
         '{"event":{%s},"guarantees":[{"asked":"14/5","attained":true,"holds":true,"model":"entropy_l_diversity",'
-        '"parameter":"l","parameters":"{\\"format\\":1,\\"l\\":\\"14/5\\"}","position":0,"reached":"3.1","reached_number":3.1,'
+        '"parameter":"l","parameters":"{\\"format\\":1,\\"l\\":\\"14/5\\"}","position":0,"satisfied":"3.1","satisfied_number":3.1,'
         '"sensitive":"größe","stage":"recheck"}]}' % (row % (2, f'"previous_digest":"{first}",')),
     ]
     assert [first, second] == [hashlib.sha256(text.encode("utf-8")).hexdigest() for text in texts]
@@ -208,7 +208,7 @@ def test_a_run_in_a_snapshot_does_not_collide_with_another_release(ledger: Store
 
 
 @pytest.mark.parametrize(
-    ("asked", "reached", "larger", "expected"),
+    ("asked", "satisfied", "larger", "expected"),
     [
         (4, 6, True, 0.5),
         (4, 3, True, -0.25),
@@ -220,17 +220,17 @@ def test_a_run_in_a_snapshot_does_not_collide_with_another_release(ledger: Store
         (0, 0, False, None),
     ],
 )
-def test_headroom_is_the_share_of_what_was_asked(asked, reached, larger, expected) -> None:
-    assert headroom(asked, reached, larger=larger) == expected
+def test_margin_is_the_share_of_what_was_asked(asked, satisfied, larger, expected) -> None:
+    assert margin(asked, satisfied, larger=larger) == expected
 
 
 def test_guarantees_are_exact() -> None:
     model = BY_NAME["recursive_cl_diversity"](c=Fraction(5, 2), l=3)
     tightest = Tightest(model.name, True, (Value("l", 4, True), Value("c", Fraction(7, 3), False)))
     first, second = Guarantee.of(Requirement(model, ("condition",)), tightest, "search")
-    assert (first.parameter, first.asked, first.reached, first.reached_number) == ("l", "3", "4", 4.0)
-    assert (second.parameter, second.asked, second.reached, second.attained) == ("c", "5/2", "7/3", False)
-    assert second.headroom == pytest.approx(1 / 15)
+    assert (first.parameter, first.asked, first.satisfied, first.satisfied_number) == ("l", "3", "4", 4.0)
+    assert (second.parameter, second.asked, second.satisfied, second.attained) == ("c", "5/2", "7/3", False)
+    assert second.margin == pytest.approx(1 / 15)
     assert json.loads(first.parameters) == {"format": 1, "c": "5/2", "l": 3}
     assert {first.sensitive, second.sensitive} == {"condition"}
     assert {first.stage, second.stage} == {"search"}
@@ -240,8 +240,8 @@ def test_guarantees_without_a_number() -> None:
     model = BY_NAME["recursive_cl_diversity"](c=2, l=3)
     tightest = Tightest(model.name, False, (Value("l", None, True), Value("c", math.inf, False)))
     empty, infinite = Guarantee.of(Requirement(model, ("a", "b")), tightest, "recheck")
-    assert (empty.reached, empty.reached_number, empty.headroom) == (None, None, None)
-    assert (infinite.reached, infinite.reached_number, infinite.headroom) == ("inf", None, None)
+    assert (empty.satisfied, empty.satisfied_number, empty.margin) == (None, None, None)
+    assert (infinite.satisfied, infinite.satisfied_number, infinite.margin) == ("inf", None, None)
     assert json.loads(empty.sensitive or "") == ["a", "b"]
     assert not empty.holds
 
@@ -259,7 +259,7 @@ def test_tightest_values_of_models_survive_the_database(ledger: Store) -> None:
         model = BY_NAME[name](**parameters)
         sensitive = ("s",) if model.about.uses_sensitive else ()
         found += Guarantee.of(Requirement(model, sensitive), model.tightest(blocks, reference), "search")
-    assert [(g.asked, g.reached, g.holds) for g in found if g.model != "entropy_l_diversity"] == [
+    assert [(g.asked, g.satisfied, g.holds) for g in found if g.model != "entropy_l_diversity"] == [
         ("3", "2", False),
         ("3/10", "3/8", False),
     ]

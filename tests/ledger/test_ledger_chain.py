@@ -18,7 +18,7 @@ from qblock.ledger.store import Store
 pytestmark = pytest.mark.either_engine
 
 
-def guarantee(reached: str) -> Guarantee:
+def guarantee(satisfied: str) -> Guarantee:
     return Guarantee(
         stage="recheck",
         model="k_anonymity",
@@ -26,11 +26,11 @@ def guarantee(reached: str) -> Guarantee:
         parameters='{"k":2}',
         parameter="k",
         asked="2",
-        reached=reached,
-        reached_number=float(reached),
+        satisfied=satisfied,
+        satisfied_number=float(satisfied),
         attained=True,
         holds=True,
-        headroom=1.5,
+        margin=1.5,
     )
 
 
@@ -197,7 +197,7 @@ def test_a_reader_for_a_moment_reads_again_what_the_pointer_contradicts(
     set_pointer(connection, "r", 4)
     current = one.current("r")
     assert current is not None
-    assert (current.version, [found.reached for found in current.guarantees]) == (4, ["7"])
+    assert (current.version, [found.satisfied for found in current.guarantees]) == (4, ["7"])
     assert other.verify_pointer("r") == []
 
 

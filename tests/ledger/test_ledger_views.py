@@ -16,7 +16,7 @@ from qblock.ledger.store import Store
 Ask = Callable[[str], list[dict[str, Any]]]
 
 
-def guarantee(parameter: str, stage: Stage, headroom: float, holds: bool = True) -> Guarantee:
+def guarantee(parameter: str, stage: Stage, margin: float, holds: bool = True) -> Guarantee:
     return Guarantee(
         stage=stage,
         model="recursive_cl_diversity",
@@ -24,11 +24,11 @@ def guarantee(parameter: str, stage: Stage, headroom: float, holds: bool = True)
         parameters='{"c":3,"l":6}',
         parameter=parameter,
         asked="3",
-        reached="2",
-        reached_number=2.0,
+        satisfied="2",
+        satisfied_number=2.0,
         attained=True,
         holds=holds,
-        headroom=headroom,
+        margin=margin,
     )
 
 
@@ -48,11 +48,11 @@ def ask(ledger: Store) -> Ask:
 def published(ledger: Store) -> Store:
     """Versions 1 and 3 of release r published, 2 refused; release s staged only."""
     with ledger.write() as connection:
-        for version, room in ((1, 0.5), (2, -0.25), (3, 0.125)):
+        for version, margin in ((1, 0.5), (2, -0.25), (3, 0.125)):
             event: dict[str, Any] = {"release": "r", "run": f"run {version}", "version": version, "node": (version, 0)}
-            both = [guarantee(p, "search", room) for p in "lc"]
+            both = [guarantee(p, "search", margin) for p in "lc"]
             record(connection, Event(state="staged", rows_source=100, quasi_identifiers=("age", "zip"), **event), both)
-            again = [guarantee(p, "recheck", room, holds=version != 2) for p in "lc"]
+            again = [guarantee(p, "recheck", margin, holds=version != 2) for p in "lc"]
             if version == 2:
                 record(connection, Event(state="refused", reason="recheck failed", **event), again)
                 continue
@@ -87,22 +87,22 @@ def test_version_guarantees_are_of_published_versions(published: Store, ask: Ask
     assert [(row["release"], row["version"], row["stage"], row["parameter"]) for row in rows] == [
         ("r", version, stage, parameter) for version in (1, 3) for stage in ("search", "recheck") for parameter in "lc"
     ]
-    assert {(row["asked"], row["reached"], row["sensitive"]) for row in rows} == {("3", "2", "condition")}
+    assert {(row["asked"], row["satisfied"], row["sensitive"]) for row in rows} == {("3", "2", "condition")}
 
 
-def test_the_headroom_trend_compares_published_versions(published: Store, ask: Ask) -> None:
-    rows = ask("SELECT * FROM {}headroom_trend ORDER BY parameter, version")
-    assert [(r["parameter"], r["version"], r["headroom"], r["headroom_change"]) for r in rows] == [
-        (parameter, version, room, change)
+def test_the_margin_trend_compares_published_versions(published: Store, ask: Ask) -> None:
+    rows = ask("SELECT * FROM {}margin_trend ORDER BY parameter, version")
+    assert [(r["parameter"], r["version"], r["margin"], r["margin_change"]) for r in rows] == [
+        (parameter, version, margin, change)
         for parameter in "cl"
-        for version, room, change in ((1, 0.5, None), (3, 0.125, -0.375))
+        for version, margin, change in ((1, 0.5, None), (3, 0.125, -0.375))
     ]
     with published.write() as connection:
         record(
             connection, Event(release="r", state="rolled_back", run="x", version=1), [guarantee("c", "recheck", 0.25)]
         )
-    rows = ask("SELECT * FROM {}headroom_trend WHERE parameter = 'c' ORDER BY version")
-    assert [(r["version"], r["headroom"], r["headroom_change"]) for r in rows] == [(1, 0.25, None), (3, 0.125, -0.125)]
+    rows = ask("SELECT * FROM {}margin_trend WHERE parameter = 'c' ORDER BY version")
+    assert [(r["version"], r["margin"], r["margin_change"]) for r in rows] == [(1, 0.25, None), (3, 0.125, -0.125)]
 
 
 def test_the_current_version_is_the_pointers(published: Store, ask: Ask) -> None:
@@ -170,7 +170,7 @@ def test_current_guarantees_are_of_the_last_check_of_what_is_shown(published: St
         again = Event(release="r", state="published", run="run 4", version=3)
         record(connection, again, [guarantee("c", "recheck", 0.5), guarantee("l", "search", 0.5)])
     rows = ask("SELECT * FROM {}current_guarantees ORDER BY position")
-    assert [(row["version"], row["parameter"], row["stage"], row["headroom"]) for row in rows] == [
+    assert [(row["version"], row["parameter"], row["stage"], row["margin"]) for row in rows] == [
         (3, "c", "recheck", 0.5),
         (3, "l", "search", 0.5),
     ]

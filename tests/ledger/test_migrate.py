@@ -164,7 +164,7 @@ def test_a_later_addition_that_may_be_null_breaks_nothing(ledger: Store) -> None
             connection.execute(sa.text(f"ALTER TABLE {prefix}{table} ADD COLUMN added text"))
     with ledger.write() as connection:
         record(connection, Event(release="r", state="retired", run="u", version=1))
-        views = {"release_history": 2, "version_guarantees": 0, "headroom_trend": 0, "current_version": 0}
+        views = {"release_history": 2, "version_guarantees": 0, "margin_trend": 0, "current_version": 0}
         for view, rows in views.items():
             assert len(connection.execute(sa.text(f"SELECT * FROM {prefix}{view}")).all()) == rows
     with ledger.read() as reader:

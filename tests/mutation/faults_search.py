@@ -36,18 +36,18 @@ DECLARED = tuple(
 
 HIGHEST = ("tests/search/test_highest_level.py",)
 WEIGHTS = ("tests/search/test_weights.py",)
-HIDDEN = ("tests/search/test_hidden.py",)
+HIDDEN = ("tests/search/test_suppressed_attributes.py",)
 
 STRUCTURE = (
     Mutation(
-        "hidden: block sizes alone say that a node satisfies",
+        "suppressed: block sizes alone say that a node satisfies",
         "search/result.py",
         "if outcome is None or (result.choice",
         "if outcome is None or False and (result.choice",
         tests=HIDDEN,
     ),
     Mutation(
-        "hidden: any node that satisfies shows it",
+        "suppressed: any node that satisfies shows it",
         "search/result.py",
         "slice(None, level + 1) if i == attribute",
         "slice(level, None) if i == attribute",

@@ -51,3 +51,18 @@ def test_names_say_what_they_hold() -> None:
         bad = {(line, name) for line, name in names if name in NOT_NAMES and (place.as_posix(), name) not in AS_STORED}
         problems += [f"{place}:{line}: call `{name}` what it is" for line, name in sorted(bad)]
     assert problems == []
+
+
+OUTPUT = {"reached": "satisfied", "headroom": "margin", "room": "margin", "hidden": "suppressed"}
+
+
+def test_answers_and_private_tables_have_the_words_of_the_glossary() -> None:
+    files = [*(ENGINE / "results").glob("*.py"), ENGINE / "ledger" / "schema.py", ENGINE / "publish" / "helpers.py"]
+    for path in files:
+        tree = ast.parse(path.read_text("utf-8"))
+        annotated = [node.target for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+        fields = {target.id for target in annotated if isinstance(target, ast.Name)}
+        texts = {
+            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        assert {word: OUTPUT[word] for word in (fields | texts) & OUTPUT.keys()} == {}, path

@@ -84,7 +84,7 @@ def test_the_version_and_what_it_guarantees(job: Job) -> None:
     job.run(force=True)
     assert rows(job, "version", "version, rows, previous") == [(2, 12, 1)]
     assert rows(job, "version", "count(*)", "WHERE published_at > TIMESTAMP '2020-01-01'") == [(1,)]
-    said = rows(job, "guarantees", "model, sensitive, asked, holds, reached")
+    said = rows(job, "guarantees", "model, sensitive, asked, holds, satisfied")
     kept = {m: [v["parameter"] for v in t["values"]] for m, t in ((t["model"], t) for t in verify(job.spec).tightest)}
     assert [row[0] for row in said] == list(kept)
     assert said[0] == ("k_anonymity", None, "k = 3", True, "k = 4")
@@ -97,16 +97,16 @@ def test_the_version_and_what_it_guarantees(job: Job) -> None:
 def test_what_takes_more_than_the_published_rows_is_not_said_to_be_reached(make_job: MakeJob) -> None:
     job = make_job(entity="name", count="entities", versions=NONE)
     job.run()
-    found = rows(job, "guarantees", "model, asked, holds, reached")
+    found = rows(job, "guarantees", "model, asked, holds, satisfied")
     assert [(row[1], row[3]) for row in found] == [("k = 3", None), ("l = 2", None)]
 
 
 def test_what_is_hidden_is_said_to_be(make_job: MakeJob) -> None:
     job = make_job(search={"node": [5, 3]}, privacy=[{"k_anonymity": {"k": 2}}], versions=NONE)
     job.run()
-    assert rows(job, "columns", "column_name, level, level_name, share_hidden", "WHERE level IS NOT NULL") == [
-        ("zip", 5, "hidden", 1.0),
-        ("age", 3, "hidden", 1.0),
+    assert rows(job, "columns", "column_name, level, level_name, share_suppressed", "WHERE level IS NOT NULL") == [
+        ("zip", 5, "suppressed to *", 1.0),
+        ("age", 3, "suppressed to *", 1.0),
     ]
 
 

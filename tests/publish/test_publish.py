@@ -72,7 +72,7 @@ def other_value(found: Counted) -> Counted:
     ("otherwise", "found"),
     [
         (other_sizes, "blocks of the copy differ in size from what the search counted"),
-        (other_value, "the copy reaches other values of k_anonymity than the search found"),
+        (other_value, "the copy satisfies other values of k_anonymity than the search found"),
     ],
 )
 def test_a_copy_of_which_anything_counts_otherwise_is_not_published(

@@ -150,7 +150,7 @@ def test_no_model_tells_of_the_suppressed(make_jobs: MakeJobs, reader: str | Non
         search={"node": [0]},
     )
     check_same(*released(jobs, reader))
-    told = jobs[0].query("SELECT model, asked, reached FROM published.people_guarantees")
+    told = jobs[0].query("SELECT model, asked, satisfied FROM published.people_guarantees")
     assert {name for name, _, _ in told} == {model.name for model in REGISTRY}
     assert (told[0], all(asked for _, asked, _ in told)) == (("k_anonymity", "k = 3", "k = 4"), True)
     assert len({kind for name, _, kind in told if name == "distinct_l_diversity"} - {None}) == 1
@@ -200,7 +200,7 @@ def test_nothing_is_told_of_the_table_that_a_prior_is_from(make_jobs: MakeJobs, 
     privacy = [K, {"epsilon_privacy": {"epsilon": 10**6, "adversary": "III", "prior": prior}}]
     jobs = make_jobs(*sources, types={"s": "INTEGER"}, attributes=PLAIN, privacy=privacy, search={"node": [0]})
     check_same(*released(jobs, reader))
-    assert jobs[0].query("SELECT reached FROM published.people_guarantees WHERE model <> 'k_anonymity'") == [(None,)]
+    assert jobs[0].query("SELECT satisfied FROM published.people_guarantees WHERE model <> 'k_anonymity'") == [(None,)]
 
 
 HIDING: dict[str, dict[str, Any]] = {
@@ -220,7 +220,7 @@ def test_what_the_rows_give_is_told_where_no_row_of_any_source_is_hidden(make_jo
     given = {"attributes": PLAIN, "privacy": [K, {"t_closeness": {"t": 1}}], "search": {"node": [0]}, **HIDING[hides]}
     (job,) = make_jobs(tables, types={"s": "INTEGER"}, **given)
     assert [entry["values"][0]["exact"] for entry in job.run().tightest[1:]] == ["1/5"]
-    told = job.query("SELECT asked, reached FROM published.people_guarantees")
+    told = job.query("SELECT asked, satisfied FROM published.people_guarantees")
     assert told == [("k = 3", "k = 4"), ("t = 1", "t = 1/5" if hides == "nothing" else None)]
 
 

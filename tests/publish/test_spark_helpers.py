@@ -112,7 +112,7 @@ def test_helper_views_are_those_of_duckdb(client: Any, hive: tuple[str, Path], t
     types = dict(client.table("published.people_version").dtypes) | dict(
         client.table("published.people_columns").dtypes
     )
-    assert (types["published_at"], types["share_hidden"], types["level"]) == ("timestamp_ntz", "double", "bigint")
+    assert (types["published_at"], types["share_suppressed"], types["level"]) == ("timestamp_ntz", "double", "bigint")
     for release in (spark, duck):
         release.rollback(1)
     # This session has read an earlier copy of the version.
@@ -137,7 +137,7 @@ def test_everything_says_what_it_is(client: Any, hive: tuple[str, Path], tmp_pat
         assert said["people_blocks"].startswith("The q*-blocks of people")
         rows = client.sql("DESCRIBE TABLE published.people").collect()
         columns = {row["col_name"]: row["comment"] for row in rows}
-        assert columns["age"].startswith("Quasi-identifier: a label of its hierarchy, `*` where it is hidden")
+        assert columns["age"].startswith("Quasi-identifier: a label of its hierarchy, `*` where it is suppressed")
         assert columns["day_from"].startswith("Bound of the label of day")
         assert columns["ward"] == "Published as it is in the source."
         assert all(columns.values())

@@ -78,14 +78,14 @@ def test_the_first_version_shows_the_boxes_that_a_search_finds(make_job: MakeJob
     words = dict(qblock.Release(job.spec).verify().in_words)
     for i, name in enumerate(("age", "town")):
         labels = Counter(row[i] for row in job.published())
-        hidden = labels.pop("*", 0)
+        suppressed = labels.pop("*", 0)
         said = []
         if labels:
             like = min(labels, key=lambda label: (-labels[label], label))
             share = f"{100 * labels[like] / len(job.published()):.0f} %"
             said.append(f"{len(labels)} label{'s' * (len(labels) > 1)} such as {like} for {share}")
-        if hidden:
-            said.append("hidden" + f" for {100 * hidden / len(job.published()):.0f} %" * bool(labels))
+        if suppressed:
+            said.append("suppressed to *" + f" for {100 * suppressed / len(job.published()):.0f} %" * bool(labels))
         assert words[name] == ", ".join(said)
         assert made.seen[name].in_words() == words[name]
 

@@ -44,7 +44,7 @@ def test_every_transition_is_in_the_ledger(job: Job) -> None:
     assert event["content_digest"] == result.digest
     with place_of(job.spec).read() as reader:
         assert {g.stage for g in reader.guarantees("people", 1)} == {"search"}
-        assert {(g.stage, g.model, g.asked, g.reached) for g in reader.guarantees("people", 3)} == {
+        assert {(g.stage, g.model, g.asked, g.satisfied) for g in reader.guarantees("people", 3)} == {
             ("recheck", "k_anonymity", "3", "4"),
             ("recheck", "distinct_l_diversity", "2", "3"),
         }
@@ -53,8 +53,8 @@ def test_every_transition_is_in_the_ledger(job: Job) -> None:
 @pytest.mark.parametrize(
     ("privacy", "message"),
     [
-        ([{"k_anonymity": {"k": 13}}], "k_anonymity asks k 13; the most general node reaches k 12"),
-        ([{"distinct_l_diversity": {"l": 5}}], "the most general node reaches l 4"),
+        ([{"k_anonymity": {"k": 13}}], "k_anonymity asks k 13; the most general node satisfies k 12"),
+        ([{"distinct_l_diversity": {"l": 5}}], "the most general node satisfies l 4"),
     ],
 )
 def test_what_nothing_satisfies_is_refused_and_recorded(make_job: MakeJob, privacy: list[dict], message: str) -> None:

@@ -194,7 +194,7 @@ def test_a_private_file_with_something_else_in_it(twice: Job) -> None:
         ),
         ("DELETE FROM qblock.reference WHERE version = 1", "the quantities kept with it are"),
         (
-            "UPDATE qblock.guarantee SET reached = '9' WHERE number = 3",
+            "UPDATE qblock.guarantee SET satisfied = '9' WHERE number = 3",
             "event 3 .* or its guarantees were",
         ),
         ("UPDATE qblock.pointer SET version = 1", "the pointer row of release people names version 1"),
@@ -212,7 +212,7 @@ def test_what_the_spec_asks_now(twice: Job) -> None:
     assert [entry["model"] for entry in result.tightest] == ["k_anonymity", "entropy_l_diversity"]
     assert CHANGED in result.notes
     checks = [g for g in history(twice.spec)["guarantees"] if g["state"] == "rolled_back"]
-    assert {(g["model"], g["asked"], g["reached"]) for g in checks} >= {("k_anonymity", "4", "4")}
+    assert {(g["model"], g["asked"], g["satisfied"]) for g in checks} >= {("k_anonymity", "4", "4")}
     verified = verify(twice.spec)
     assert verified.problems == []
     assert verified.not_recomputed == ["every model: the spec has changed since the version was published"]

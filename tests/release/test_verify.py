@@ -97,7 +97,7 @@ def test_values_exchanged_between_blocks_are_found_by_the_content_alone(released
     )
     said = problems(released)
     assert "content was altered" in said
-    assert "reaches" not in said
+    assert "satisfies" not in said
 
 
 def test_an_altered_view_is_found(released: Job) -> None:
@@ -146,7 +146,7 @@ def test_another_version_under_the_pointer_is_found(job: Job) -> None:
         ("UPDATE qblock.reference SET content = replace(content, '\"rows\":12', '\"rows\":120')", "were altered"),
         ("DELETE FROM qblock.reference", "are missing"),
         ("UPDATE qblock.event SET rows_published = 13", "were altered: the recorded digest is not"),
-        ("UPDATE qblock.guarantee SET reached = '100'", "were altered: the recorded digest is not"),
+        ("UPDATE qblock.guarantee SET satisfied = '100'", "were altered: the recorded digest is not"),
         ("DELETE FROM qblock.event WHERE number = 2", "event 2 of release people is missing"),
     ],
 )
@@ -196,7 +196,7 @@ def test_what_the_published_rows_do_not_tell_is_verified_on_counts_kept_with_the
     assert (verified.problems, verified.not_recomputed) == ([], [])
     assert verified.recomputed_privately == [model]
     assert [entry["values"] for entry in verified.tightest] == [entry["values"] for entry in released.tightest]
-    tamper_ledger(job, f"UPDATE qblock.guarantee SET reached = '77' WHERE model = '{model}' AND number = 3")
+    tamper_ledger(job, f"UPDATE qblock.guarantee SET satisfied = '77' WHERE model = '{model}' AND number = 3")
     assert problems(job)
     tamper(job, f"DELETE FROM {data(job)} WHERE zip = (SELECT max(zip) FROM {data(job)})")
     assert "private counts" in problems(job) or "rows are published" in problems(job)

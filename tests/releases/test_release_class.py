@@ -146,7 +146,7 @@ def test_answers_are_frames_and_tables(answers: dict[str, Answer]) -> None:
     assert len(answers["compare"].to_frame()) == 12
     figures = answers["compare --recoding both"].to_frame().set_index("figure")
     assert list(figures.loc["blocks"]) == [4, 4]
-    assert list(figures.loc["hidden: <b>"]) == [0, 0]
+    assert list(figures.loc["suppressed: <b>"]) == [0, 0]
 
 
 def test_a_search_that_finds_nothing_answers(folder: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_search_that_finds_nothing_answers(folder: Path) -> None:
     spec = dataclasses.replace(nothing, privacy=qblock.Release(_spec(folder, k=9)).spec.privacy)
     found = qblock.Release(spec).search()
     assert (found.chosen, found.guarantees) == (None, ())
-    with pytest.raises(qblock.Refused, match="asks k 9; the most general node reaches k 8"):
+    with pytest.raises(qblock.Refused, match="asks k 9; the most general node satisfies k 8"):
         found.raise_refused()
 
 

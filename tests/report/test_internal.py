@@ -63,7 +63,7 @@ def test_the_lattice_is_that_of_a_search(make_job: MakeJob) -> None:
     assert [one.measure for one in found.nodes] == [one["metrics"]["loss"] for one in said["nodes"]]
     assert set(found.minimal) == {tuple(levels) for levels in said["minimal"]}
     assert found.chosen == found.published == tuple(said["chosen"]["levels"])
-    assert all("fails" in " ".join(one.reached) for one in found.nodes if not one.satisfied)
+    assert all("fails" in " ".join(one.tightest) for one in found.nodes if not one.satisfied)
 
 
 @pytest.mark.parametrize("limit", [0, 0.3], ids=["whole", "suppressed"])
@@ -151,22 +151,22 @@ def test_the_frontier_is_what_no_node_beats_and_room_is_that_of_the_ledger(make_
     job = visits(make_job)
     job.run()
     found = read_internal(job.spec)
-    nodes = {one.levels: one for one in found.lattice.nodes if one.satisfied and None not in (one.measure, one.room)}
+    nodes = {one.levels: one for one in found.lattice.nodes if one.satisfied and None not in (one.measure, one.margin)}
     better = {
         (a, b)
         for a, one in nodes.items()
         for b, other in nodes.items()
-        if (one.measure, -one.room) != (other.measure, -other.room)
+        if (one.measure, -one.margin) != (other.measure, -other.margin)
         and one.measure <= other.measure
-        and one.room >= other.room
+        and one.margin >= other.margin
     }
     beaten = {b for _, b in better}
-    best = {(nodes[node].measure, nodes[node].room) for node in nodes.keys() - beaten}
-    assert {(nodes[node].measure, nodes[node].room) for node in found.lattice.frontier} == best
+    best = {(nodes[node].measure, nodes[node].margin) for node in nodes.keys() - beaten}
+    assert {(nodes[node].measure, nodes[node].margin) for node in found.lattice.frontier} == best
     assert len(found.lattice.frontier) == len(best) > 1
     assert beaten
     published = next(one for one in found.lattice.nodes if one.levels == found.lattice.published)
-    assert published.room == pytest.approx(min(one.room for one in found.room if one.room is not None))
+    assert published.margin == pytest.approx(min(one.margin for one in found.margins if one.margin is not None))
 
 
 def test_runs_room_and_head_are_those_of_the_ledger(make_job: MakeJob) -> None:
@@ -181,8 +181,8 @@ def test_runs_room_and_head_are_those_of_the_ledger(make_job: MakeJob) -> None:
     refused = [event["reason"] for event in past["events"] if event["state"] == "refused"]
     assert list(found.runs[0].why) == refused
     assert found.head == past["ledger_head"]
-    assert {(one.version, one.model) for one in found.room} == {(1, next(iter(model))) for model in MODELS}
-    least = min((one.room, one.model) for one in found.room if one.room is not None)
+    assert {(one.version, one.model) for one in found.margins} == {(1, next(iter(model))) for model in MODELS}
+    least = min((one.margin, one.model) for one in found.margins if one.margin is not None)
     assert str(found.binding).startswith(least[1])
     assert found.problems == ()
 
@@ -201,7 +201,7 @@ def test_a_version_that_is_kept_is_reported_as_it_was(make_job: MakeJob) -> None
         assert now.model_copy(update={"after": ""}) == then.model_copy(update={"after": ""})
     assert report.shown.columns[0].after == "groups like 20-29 for 100 %"
     recorded = [one for one in history(job.spec)["guarantees"] if one["version"] == 1]
-    assert [one.reached for one in report.shown.guarantees] == [f"k = {one['reached']}" for one in recorded]
+    assert [one.satisfied for one in report.shown.guarantees] == [f"k = {one['satisfied']}" for one in recorded]
     text = rendered(report, "html")
     assert "Version 1 is not what readers see: they see version 2." in text
     assert "The spec has changed since" in text

@@ -49,7 +49,7 @@ def check_figures(job: Job, shown: Published) -> None:
     for column in shown.quasi_identifiers:
         labels = Counter(row[names.index(column.name)] for row in rows)
         assert column.values == len(labels)
-        assert column.share_hidden == pytest.approx(labels[TOP] / len(rows))
+        assert column.share_suppressed == pytest.approx(labels[TOP] / len(rows))
         shares = [n / len(rows) for n in labels.values()]
         assert column.bits == pytest.approx(-sum(share * math.log2(share) for share in shares))
         most = sorted(labels.items(), key=lambda one: (-one[1], one[0]))[:3]
@@ -137,8 +137,8 @@ def test_a_guarantee_is_as_the_helper_view_says(make_job: MakeJob) -> None:
     job = visits(make_job, privacy=[{"k_anonymity": {"k": 2}}, {"t_closeness": {"t": 0.9, "sensitive": "disease"}}])
     job.run()
     shown = read_report(job.spec).shown
-    said = job.query("SELECT model, sensitive, asked, holds, reached, in_words FROM published.people_guarantees")
-    found = [(one.model, one.sensitive, one.asked, one.holds, one.reached, one.in_words) for one in shown.guarantees]
+    said = job.query("SELECT model, sensitive, asked, holds, satisfied, in_words FROM published.people_guarantees")
+    found = [(one.model, one.sensitive, one.asked, one.holds, one.satisfied, one.in_words) for one in shown.guarantees]
     assert found == said
     least = min(size for size in Counter(row[:2] for row in job.published()).values())
     assert found[0][4] == f"k = {least}"

@@ -33,6 +33,7 @@ from qblock.results.report import (
     CurveShown,
     EpsilonShown,
     GrantShown,
+    GuaranteeMargin,
     GuaranteeShown,
     Internal,
     Label,
@@ -42,7 +43,6 @@ from qblock.results.report import (
     Published,
     RightShown,
     RiskWithout,
-    RoomShown,
     RunShown,
     SampleShown,
     SizeShown,
@@ -124,7 +124,7 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
     )
     inside = Internal(
         candidate="2 of 3 nodes satisfy the spec.",
-        binding="k_anonymity (asked k 5, reached k 5)",
+        binding="k_anonymity (asked k 5, satisfied k 5)",
         lattice=of(
             LatticeShown,
             ((name, ("as it is", label, "hidden")),),
@@ -156,9 +156,9 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
         ),
         beliefs=(of(BeliefShown, "disease", label, (1,), 4, 1, 2, 3, 4, (f"For 1 of 4 people {label}.",)),),
         runs=(of(RunShown, "2026-01-02T03:04:05", 1, "published", 4, "1; minimal", (label,)),),
-        room=(
-            of(RoomShown, 1, "k_anonymity", None, "k = 2", "k = 2", 0.0),
-            of(RoomShown, 1, label, "x", "a", "b", None),
+        margins=(
+            of(GuaranteeMargin, 1, "k_anonymity", None, "k = 2", "k = 2", 0.0),
+            of(GuaranteeMargin, 1, label, "x", "a", "b", None),
         ),
         rights=(of(RightShown, f"reader {label}", "SELECT", label, True), of(RightShown, "job", "read x", label, None)),
         problems=problems,

@@ -166,10 +166,10 @@ def test_verdicts_minimal_nodes_and_inclusions(warehouse: Any, tmp_path: Path, b
         frozenset((a, b)) for a in ASKED for b in ASKED if a != b and sets[a] == sets[b]
     }
     assert more
-    reached = {(i.more, i.less) for i in compared(comparison).directly_more_useful}
+    satisfied = {(i.more, i.less) for i in compared(comparison).directly_more_useful}
     for _ in ASKED:
-        reached |= {(a, d) for a, b in reached for c, d in reached if b == c}
-    assert reached == {(i.more, i.less) for i in more}
+        satisfied |= {(a, d) for a, b in satisfied for c, d in satisfied if b == c}
+    assert satisfied == {(i.more, i.less) for i in more}
 
 
 def test_the_best_metrics_are_those_of_what_would_be_published(warehouse: Any, tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_what_a_definition_grants_is_never_less_than_what_its_nodes_reach(
     ]
     comparison = compare_spec(load(warehouse, tmp_path, rows_of(9, 60), privacy, f"suppression_limit: {budget}\n"))
     grants = granted(comparison)
-    assert all(grant.reached is None or grant.reached <= grant.implied.epsilon for grant in grants if grant.node)
+    assert all(grant.satisfied is None or grant.satisfied <= grant.implied.epsilon for grant in grants if grant.node)
     by = {(grant.definition, grant.sensitive, grant.adversary): grant for grant in grants}
     three = by["recursive_cl_diversity(c=2, l=2) s", "s", "III uniform"]
     # Four values in the taxonomy: max(4 * 2/3, 3 * 3/4).
@@ -324,10 +324,10 @@ def test_what_a_definition_grants_is_never_less_than_what_its_nodes_reach(
     assert by["epsilon_privacy(epsilon=3, adversary=III) s", "s", "III uniform"].implied.epsilon == 3
     assert by["k_anonymity(k=3)", "y", "III uniform"].implied.epsilon == math.inf
     assert ("frequency_l_diversity(l=2) s", "y", "III uniform") not in by
-    assert any(grant.node and grant.reached > 1 and grant.implied.epsilon < math.inf for grant in grants)
+    assert any(grant.node and grant.satisfied > 1 and grant.implied.epsilon < math.inf for grant in grants)
     satisfied = {row.node for row in comparison.rows if row.verdicts[three.definition].satisfied}
     number = next(i for i, d in enumerate(comparison.definitions) if d.name == f"{EPSILON}III) s")
-    assert three.reached == max(row.values[number][0].value for row in comparison.rows if row.node in satisfied)
+    assert three.satisfied == max(row.values[number][0].value for row in comparison.rows if row.node in satisfied)
     answer = json.loads(json.dumps(to_json(comparison), allow_nan=False))["granted"]
     assert len(answer) == len(grants)
     typed = compared(comparison).granted

@@ -152,7 +152,7 @@ def test_max_beyond_the_hierarchy_is_refused_with_its_line(crowd: Any, tmp_path:
     [
         (
             {"age": 2},
-            r"general node within `max` reaches k 25\. `max` of age is in the way: raise it, or ask for less$",
+            r"general node within `max` satisfies k 25\. `max` of age is in the way: raise it, or ask for less$",
         ),
         ({"place": 1}, "`max` of place is in the way: raise it"),
         ({"age": 2, "place": 1}, "`max` of age and of place are in the way: raise them"),

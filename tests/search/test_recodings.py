@@ -92,13 +92,13 @@ def _still(answer: Any) -> Any:
     return [_still(item) for item in answer] if isinstance(answer, list) else answer
 
 
-HIDDEN: dict[str, Any] = {"hidden": 1.0, "labels": [], "words": "hidden for 100 %"}
+HIDDEN: dict[str, Any] = {"suppressed": 1.0, "labels": [], "words": "suppressed to * for 100 %"}
 
 
 def at(level: int) -> dict[str, Any]:
     """An attribute that is published at one level."""
     labels = [{"level": level, "name": f"level{level}", "form": "plain", "share": 1.0}]
-    return {"hidden": 0.0, "labels": labels, "words": f"level{level} for 100 %" if level else "as it is for 100 %"}
+    return {"suppressed": 0.0, "labels": labels, "words": f"level{level} for 100 %" if level else "as it is for 100 %"}
 
 
 @pytest.mark.parametrize(("limit", "node"), [(5, [0, 1]), (12, [1, 0])])
@@ -149,7 +149,7 @@ def test_where_one_has_no_answer_it_says_why(
 def test_where_nothing_satisfies_neither_has_an_answer(warehouse: Any, tmp_path: Path) -> None:
     both = qblock.Release(load(warehouse, tmp_path, rows_of(3, 20), ["k_anonymity: {k: 30}"])).compare_recodings()
     assert (both.recodings.full_domain, both.recodings.multidimensional) == (None, None)
-    assert "the most general node reaches k 20" in both.why.full_domain
+    assert "the most general node satisfies k 20" in both.why.full_domain
     assert "there is no map" in both.why.multidimensional
     with pytest.raises(qblock.Refused, match="asks k 30"):
         both.raise_refused()

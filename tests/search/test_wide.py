@@ -92,7 +92,7 @@ def test_a_wide_table_that_no_map_can_show_is_refused_by_what_its_top_reaches(wi
     with opened(wide, "t", attributes(24), tmp_path, ({"k_anonymity": {"k": 151}},), search=MAP) as task:
         result = run_search(task)
         assert result.chosen is None
-        assert "k_anonymity asks k 151; the most general node reaches k 150" in str(refusal(result))
+        assert "k_anonymity asks k 151; the most general node satisfies k 150" in str(refusal(result))
 
 
 def test_a_lattice_that_is_too_large_is_refused_with_what_makes_it_small_enough(wide: str, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def _print_epsilons(result: Compared) -> None:
 
 
 def _print_granted(result: Compared) -> None:
-    """What each definition grants as epsilon-privacy, beside what is reached: a line for each adversary."""
+    """What each definition grants as epsilon-privacy, beside what is satisfied: a line for each adversary."""
     out = console()
     for name in result.sensitive:
         lines, none = [], []
@@ -161,15 +161,15 @@ def _print_granted(result: Compared) -> None:
                 none.append(f"{definition} grants no epsilon of {name}: {of[0].why}")
                 continue
             for i, grant in enumerate(finite):
-                lines.append(["" if i else definition, grant.adversary, shown(grant.epsilon), shown(grant.reached)])
+                lines.append(["" if i else definition, grant.adversary, shown(grant.epsilon), shown(grant.satisfied)])
             if len(finite) < len(of):
                 lines.append(["", "the others", "inf", ""])
         title = (
             f"\nEpsilon of {name} that each definition grants against each adversary, and the largest that a node with "
-            "it reaches"
+            "it satisfies"
         )
         if lines:
-            out.print(table(title, ["definition", "adversary", "grants", "reached"], lines))
+            out.print(table(title, ["definition", "adversary", "grants", "satisfied"], lines))
         for line in none:
             out.print(line)
     if result.granted:
@@ -229,7 +229,7 @@ def _print_recodings(result: ComparedRecodings) -> None:
     drawn = "drawn queries" if result.workload.drawn else "queries of the spec"
     out.print(f"query error: over {result.workload.queries:,} {drawn} (search.workload)")
     out.print()
-    out.print("Tightest values: what each of the two reaches of what is asked")
+    out.print("Tightest values: what each of the two satisfies of what is asked")
     guarantees = [
         line(f"{model_of(entry)}: {requested_of(entry)}", (side and reached_of(side.tightest[i]) for side in sides))
         for i, entry in enumerate(known.tightest)

@@ -19,7 +19,7 @@ from qblock.errors import InputError, QblockError, choices
 from qblock.files import problem_of
 
 if TYPE_CHECKING:
-    from qblock.api import Event, Format, HeadroomTrend, History, Release, Report
+    from qblock.api import Event, Format, History, MarginTrend, Release, Report
 
 COLUMNS = ("time (UTC)", "version", "state", "rows", "node", "chosen")
 FORMS: dict[str, Format] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
@@ -29,7 +29,7 @@ ledger = typer.Typer(help="The ledger of releases.", no_args_is_help=True)
 
 
 def history(spec: SpecPath, json_: Json = False) -> None:
-    """The ledger of a release: a line for each run, what was asked and reached, refusals and their reasons.
+    """The ledger of a release: a line for each run, what was asked and satisfied, refusals and their reasons.
 
     --json has every event of a run.
     """
@@ -46,21 +46,21 @@ def history(spec: SpecPath, json_: Json = False) -> None:
     _print_runs(past)
     if any(_choice(event).endswith("*") for event in past.events):
         out.print(f"* {NOT_PROTECTED}")
-    if past.headroom_trend:
+    if past.margin_trend:
         cells = [
             [
                 trend.version,
                 trend.model + (f" ({trend.sensitive})" if trend.sensitive else ""),
                 f"{trend.parameter}={trend.asked}",
                 _reached(trend),
-                _percent(trend.headroom),
-                _percent(trend.headroom_change),
+                _percent(trend.margin),
+                _percent(trend.margin_change),
             ]
-            for trend in past.headroom_trend
+            for trend in past.margin_trend
         ]
         out.print()
-        out.print("Guarantees, as last checked, and the room that is left")
-        out.print(table("", ["version", "model", "asked", "reached", "room", "change"], cells))
+        out.print("Guarantees, as last checked, and their margins")
+        out.print(table("", ["version", "model", "asked", "satisfied", "margin", "change"], cells))
     if past.current is not None:
         age = timedelta(seconds=past.age_seconds or 0)
         stale = ", longer ago than the spec allows: STALE" if past.stale else ""
@@ -107,11 +107,11 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:+.1%}"
 
 
-def _reached(guarantee: HeadroomTrend) -> str:
+def _reached(guarantee: MarginTrend) -> str:
     from qblock.api import number_json
 
-    reached = guarantee.reached
-    return shown(reached if reached in (None, "inf") else number_json(Fraction(reached)))
+    satisfied = guarantee.satisfied
+    return shown(satisfied if satisfied in (None, "inf") else number_json(Fraction(satisfied)))
 
 
 def _levels(event: Event, names: Sequence[str]) -> str:
@@ -236,7 +236,7 @@ def report(
         bool,
         typer.Option(
             "--internal",
-            help="Add what only those who run the job may see: room, the lattice as a picture, what other questions "
+            help="Add what only those who run the job may see: margins, the lattice as a picture, what other questions "
             "would give, versions, rights, the spec. Searches the source, and marks every page.",
         ),
     ] = False,

@@ -1,4 +1,4 @@
-"""Prints answers for people: what readers see of each column, which requirement binds, and what is hidden."""
+"""Prints answers for people: what readers see of each column, which requirement binds, and what is suppressed."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def print_minimal(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[s
         out.print(f"  ... and {len(ordered) - len(listed):,} more: --nodes minimal")
 
 
-def few_shown(hidden: int, names: Sequence[str]) -> str | None:
-    """That most of the quasi-identifiers are hidden, where that is so."""
-    if 2 * hidden <= len(names):
+def few_shown(suppressed: int, names: Sequence[str]) -> str | None:
+    """That most of the quasi-identifiers are suppressed, where that is so."""
+    if 2 * suppressed <= len(names):
         return None
-    noun, verb = "quasi-identifier" if len(names) == 1 else "quasi-identifiers", "is" if hidden == 1 else "are"
-    return f"{hidden} of {len(names)} {noun} {verb} hidden: of little use"
+    noun, verb = "quasi-identifier" if len(names) == 1 else "quasi-identifiers", "is" if suppressed == 1 else "are"
+    return f"{suppressed} of {len(names)} {noun} {verb} suppressed: of little use"
 
 
 def publishable(rows: int, chosen: Chosen, unit: str) -> str:
@@ -62,24 +62,24 @@ def publishable(rows: int, chosen: Chosen, unit: str) -> str:
 
 
 def smallest_group(tightest: Iterable[Guarantee]) -> int | None:
-    """The k that is reached, where k-anonymity is computed."""
+    """The k that is satisfied, where k-anonymity is computed."""
     least = next((entry.values[0].value for entry in tightest if entry.model == "k_anonymity"), None)
     return least if isinstance(least, int) else None
 
 
 def limit(tightest: Iterable[Guarantee]) -> str | None:
-    """The requirement with the least relative room between what is asked and what is reached, which is the one in the
-    way of more detail; None where no room is known."""
+    """The requirement with the least relative margin between what is asked and what is satisfied, which is the one in
+    the way of more detail; None where no margin is known."""
     distances: list[tuple[float, bool, str]] = []
     for entry in tightest:
         for value in entry.values:
-            requested, reached = entry.asked.get(value.parameter), value.value
-            if entry.holds is None or not _is_number(requested) or not _is_number(reached) or not requested:
+            requested, satisfied = entry.asked.get(value.parameter), value.value
+            if entry.holds is None or not _is_number(requested) or not _is_number(satisfied) or not requested:
                 continue
             # What holds is at least as strict as what is asked, whichever direction that is.
-            distance = abs(reached - requested) / abs(requested)  # type: ignore[operator]
+            distance = abs(satisfied - requested) / abs(requested)  # type: ignore[operator]
             model = entry.model + (f" of {', '.join(entry.sensitive)}" if entry.sensitive else "")
-            told = f"{model} ({value.parameter} asked {shown(requested)}, reached {shown(reached)})"
+            told = f"{model} ({value.parameter} asked {shown(requested)}, satisfied {shown(satisfied)})"
             distances.append((distance if entry.holds else -distance, entry.holds, told))
     if not distances:
         return None
@@ -133,13 +133,13 @@ def where(result: Audited | Published) -> str:
 
 
 def print_tightest(tightest: Sequence[Guarantee]) -> None:
-    """The requirement that binds, then what was asked and what is reached, one line for each."""
+    """The requirement that binds, then what was asked and what is satisfied, one line for each."""
     rows = [[model_of(entry), requested_of(entry), reached_of(entry), VERDICTS[entry.holds]] for entry in tightest]
     out = console()
     bound = limit(tightest)
     if bound is not None:
         out.print(bound)
-    out.print(table("", ["model", "asked", "reached", "holds"], rows))
+    out.print(table("", ["model", "asked", "satisfied", "holds"], rows))
 
 
 def model_of(entry: Guarantee, *more: str) -> str:
@@ -157,6 +157,6 @@ def reached_of(entry: Guarantee) -> str:
     """The tightest values of a model: `k 5`."""
     parts = []
     for value in entry.values:
-        strict = "" if value.attained or value.value in (None, "inf") else " (not reached)"
+        strict = "" if value.attained or value.value in (None, "inf") else " (not attained)"
         parts.append(f"{value.parameter} {shown(value.value)}{strict}")
     return ", ".join(parts)

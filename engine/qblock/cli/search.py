@@ -43,7 +43,7 @@ from qblock.errors import InputError, choices
 from qblock.printable import printable, printable_sql
 
 if TYPE_CHECKING:
-    from qblock.api import Audited, Beliefs, Chosen, Guarantee, Hidden, Release, Searched
+    from qblock.api import Audited, Beliefs, Chosen, Guarantee, Release, Searched, SuppressedAttribute
 
 TIGHTEST = "tightest: the strongest parameter that this table satisfies. "
 REQUESTED = "asked, holds: what the spec asks for; blank where it asks for nothing."
@@ -144,13 +144,16 @@ def _print_search(result: Searched, unit: str, spec: str, *, every: bool, verbos
 
 def _print_hidden(result: Searched) -> None:
     out = console()
-    little = few_shown(len(result.hidden), result.quasi_identifiers)
+    little = few_shown(len(result.suppressed_attributes), result.quasi_identifiers)
     if little is not None:
-        known = any(column.shown_at is not None or column.rows_to_suppress is not None for column in result.hidden)
+        known = any(
+            column.shown_at is not None or column.rows_to_suppress is not None
+            for column in result.suppressed_attributes
+        )
         out.print()
         out.print(f"{little}{'; what would show them:' if known else ''}")
-    for column in result.hidden:
-        out.print(_hidden_words(column, result))
+    for column in result.suppressed_attributes:
+        out.print(_suppressed_words(column, result))
 
 
 def _print_how(result: Searched, *, every: bool) -> None:
@@ -197,10 +200,10 @@ def _print_map(result: Searched, chosen: Chosen) -> None:
     out.print(LOOKED[result.looked_at_sensitive])
 
 
-def _hidden_words(column: Hidden, result: Searched) -> str:
+def _suppressed_words(column: SuppressedAttribute, result: Searched) -> str:
     """That an attribute shows nothing, and the least that would show it."""
     name = column.attribute
-    said = f"{name} is hidden (* in every row): "
+    said = f"{name} is suppressed (* in every row): "
     if column.shown_at is not None:
         levels = zip(result.quasi_identifiers, column.shown_at, strict=True)
         node = ", ".join(f"{of} level {level}" for of, level in levels)

@@ -43,7 +43,7 @@ WHY_LONG = (
 
 
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
-    """Write people, hierarchies and spec into a folder, release them, and print what was asked, done and reached."""
+    """Write people, hierarchies and spec into a folder, release them, and print what was asked, done and satisfied."""
     if url is not None:
         postgresql_address(url)  # before a folder is written that nothing would come of
     demo = write_demo(directory, rows, seed, warehouse=url is None)
@@ -103,7 +103,7 @@ def _show_published(spec: Spec, fields: dict[str, Any], console: Console) -> Non
     what = f"{fields['rows']:,} rows as {fields['view']}, version {fields['version']}"
     _head(console, "5. What was published", what)
     if fields["suppressed"]:
-        _say(console, f"{fields['suppressed']:,} rows were left out because they could not be hidden")
+        _say(console, f"{fields['suppressed']:,} rows were left out because they could not be put into a group")
     names, sample = published_rows(spec, ROWS_SHOWN)
     console.print(_sample(spec, names, sample, narrow=console.width < NARROW))
     beside = [name for name in names if name not in spec.attributes]
@@ -113,14 +113,14 @@ def _show_published(spec: Spec, fields: dict[str, Any], console: Console) -> Non
 def _show_guarantees(tightest: list[dict[str, Any]], console: Console) -> None:
     _head(console, "6. What is guaranteed", "(recomputed from the published rows before they were published)")
     guarantees = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("guarantee", "about", "asked", "reached"):
+    for column in ("guarantee", "about", "asked", "satisfied"):
         guarantees.add_column(column)
     for entry in tightest:
         value = entry["values"][0]
         requested = entry["asked"][value["parameter"]]
         about = ", ".join(entry["sensitive"]) or "everybody"
-        reached = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
-        guarantees.add_row(entry["model"], about, f"{value['parameter']} = {requested}", reached)
+        satisfied = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
+        guarantees.add_row(entry["model"], about, f"{value['parameter']} = {requested}", satisfied)
     console.print(guarantees)
 
 

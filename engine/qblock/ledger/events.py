@@ -137,12 +137,12 @@ class RecordedEvent(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """What one parameter of a model was asked to be, and what the table reached.
+    """What one parameter of a model was asked to be, and what the table satisfied.
 
     sensitive: the attribute, or a JSON list of several. parameters: all asked, as canonical JSON (parameters_text).
-    asked, reached: exact text (14/5; 60 digits where logarithms are involved; inf); reached is None for a table without
-    blocks. headroom: the distance from asked to reached as a share of asked, positive where the table is better than
-    asked; None where there is no such share.
+    asked, satisfied: exact text (14/5; 60 digits where logarithms are involved; inf); satisfied is None for a table
+    without blocks. margin: the distance from asked to satisfied as a share of asked, positive where the table is better
+    than asked; None where there is no such share.
     """
 
     stage: Stage
@@ -151,11 +151,11 @@ class Guarantee:
     parameters: str
     parameter: str
     asked: str
-    reached: str | None
-    reached_number: float | None
+    satisfied: str | None
+    satisfied_number: float | None
     attained: bool
     holds: bool
-    headroom: float | None
+    margin: float | None
 
     @classmethod
     def of(
@@ -182,11 +182,11 @@ class Guarantee:
                     parameters=parameters,
                     parameter=value.parameter,
                     asked=number_text(requested),
-                    reached=None if value.value is None else number_text(value.value),
-                    reached_number=_double(value.value),
+                    satisfied=None if value.value is None else number_text(value.value),
+                    satisfied_number=_double(value.value),
                     attained=value.attained,
                     holds=tightest.holds,
-                    headroom=headroom(requested, value.value, larger=bounds[value.parameter].stricter == "larger"),
+                    margin=margin(requested, value.value, larger=bounds[value.parameter].stricter == "larger"),
                 )
             )
         return tuple(guarantees)
@@ -206,14 +206,14 @@ def named(sensitive: Sequence[str]) -> str | None:
     return canonical(list(sensitive)) if len(sensitive) > 1 else next(iter(sensitive), None)
 
 
-def headroom(
-    requested: int | Fraction, reached: int | Fraction | Decimal | float | None, *, larger: bool
+def margin(
+    requested: int | Fraction, satisfied: int | Fraction | Decimal | float | None, *, larger: bool
 ) -> float | None:
-    """The distance from requested to reached as a share of requested, positive where reached is stricter; None where
-    undefined."""
-    if reached is None or requested == 0 or (isinstance(reached, float) and math.isinf(reached)):
+    """The distance from requested to satisfied as a share of requested, positive where satisfied is stricter; None
+    where undefined."""
+    if satisfied is None or requested == 0 or (isinstance(satisfied, float) and math.isinf(satisfied)):
         return None
-    share = double((Fraction(reached) - requested) / requested)
+    share = double((Fraction(satisfied) - requested) / requested)
     # Sixty digits leave a rest where the values are equal.
     share = 0.0 if abs(share) < 1e-40 else share
     return share if larger else 0.0 - share

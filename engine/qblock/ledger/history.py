@@ -18,8 +18,8 @@ def history(spec: Spec) -> dict[str, Any]:
     """Every event of a release, oldest first, and the guarantees of each version.
 
     current: the version that readers see; age_seconds, stale: since it was published, and whether that is longer than
-    the spec allowed (None: it allowed any). retired_at: when the view was taken away, if it was. headroom_trend: how
-    the distance between asked and reached changes.
+    the spec allowed (None: it allowed any). retired_at: when the view was taken away, if it was. margin_trend: how
+    the distance between asked and satisfied changes.
     """
     with place_of(spec).read() as reader:
         events = reader.history(spec.release)
@@ -33,7 +33,7 @@ def history(spec: Spec) -> dict[str, Any]:
         head = reader.head(spec.release)
         retired = retired_by(reader, spec.release)
         freshness = reader.freshness(spec.release) or {"age_seconds": None, "stale": None}
-        trend = reader.headroom_trend(spec.release)
+        trend = reader.margin_trend(spec.release)
     return {
         "release": spec.release,
         "current": None if current is None else current.version,
@@ -42,7 +42,7 @@ def history(spec: Spec) -> dict[str, Any]:
         "ledger_head": head,
         "events": [_json(event) for event in events],
         "guarantees": guarantees,
-        "headroom_trend": [{name: row[name] for name in row if name != "release"} for row in trend],
+        "margin_trend": [{name: row[name] for name in row if name != "release"} for row in trend],
     }
 
 

@@ -118,9 +118,9 @@ class LedgerReader:
         # SQLite has no booleans.
         return rows[0] | {"stale": None if stale is None else bool(stale)}
 
-    def headroom_trend(self, release: str) -> list[dict[str, Any]]:
-        """The distance between asked and reached, and its change since the version before."""
-        rows = self._view("SELECT * FROM {}headroom_trend WHERE release = :release", release)
+    def margin_trend(self, release: str) -> list[dict[str, Any]]:
+        """The distance between asked and satisfied, and its change since the version before."""
+        rows = self._view("SELECT * FROM {}margin_trend WHERE release = :release", release)
         names = ("model", "sensitive", "parameters", "parameter")
         return sorted(rows, key=lambda row: (*(row[name] or "" for name in names), row["version"]))
 

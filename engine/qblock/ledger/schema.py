@@ -81,11 +81,11 @@ class Tables:
             sa.Column("parameters", sa.Text),
             sa.Column("parameter", sa.Text),
             sa.Column("asked", sa.Text),
-            sa.Column("reached", sa.Text),
-            sa.Column("reached_number", sa.Double),
+            sa.Column("satisfied", sa.Text),
+            sa.Column("satisfied_number", sa.Double),
             sa.Column("attained", sa.Boolean),
             sa.Column("holds", sa.Boolean),
-            sa.Column("headroom", sa.Double),
+            sa.Column("margin", sa.Double),
         )
         self.reference = sa.Table(
             "reference",

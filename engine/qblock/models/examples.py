@@ -67,4 +67,4 @@ def _yes(flag: bool) -> str:
 
 def _bound(bound: Bound) -> str:
     side = "least" if bound.stricter == "larger" else "greatest"
-    return f"{side} {bound.parameter}" + ("" if bound.attained else " (not reached)")
+    return f"{side} {bound.parameter}" + ("" if bound.attained else " (not attained)")

@@ -45,7 +45,7 @@ UNKNOWN = "assumed known to outsiders; please check"
 CONSTANT = "has one value"
 WEIGHT = "a survey weight"
 MOST = Fraction(9, 10)
-"""The share of rows by whose form a column of codes is known; the others are hidden."""
+"""The share of rows by whose form a column of codes is known; the others are suppressed."""
 KEYS = ("digits", "ranges", "edges", "dates", "file")
 """Of the hierarchies that are proposed, each of which has one."""
 OPEN = "???"
@@ -133,16 +133,16 @@ def _propose(p: Profile, rows: int) -> Proposal:
 
 
 def _known(p: Profile, hierarchy: Any, rows: int) -> tuple[dict[str, Any], str]:
-    """The entry of a quasi-identifier, and what is said of values that are hidden in it."""
+    """The entry of a quasi-identifier, and what is said of values that are suppressed in it."""
     entry: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": hierarchy}
     if p.nulls:
         entry["nulls"] = "top"
-    hidden = rows - p.nulls - p.codes[LENGTHS.index(hierarchy["digits"])] if "digits" in hierarchy else 0
-    if not hidden:
+    suppressed = rows - p.nulls - p.codes[LENGTHS.index(hierarchy["digits"])] if "digits" in hierarchy else 0
+    if not suppressed:
         return entry, ""
     entry["uncovered"] = "top"
-    subject = "1 row is" if hidden == 1 else f"{hidden} rows are"
-    become = "becomes" if hidden == 1 else "become"
+    subject = "1 row is" if suppressed == 1 else f"{suppressed} rows are"
+    become = "becomes" if suppressed == 1 else "become"
     return entry, f"; {subject} not {hierarchy['digits']} digits and {become} *"
 
 

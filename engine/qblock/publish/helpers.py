@@ -1,7 +1,7 @@
 """The helper views of a release: what a reader must know of its columns, labels, version and guarantees to query it.
 
 Nothing in them is more than the published rows tell with the hierarchies as they are declared: levels are those of the
-labels that are published, and what a guarantee reaches is there only where the published rows give it again.
+labels that are published, and what a guarantee satisfies is there only where the published rows give it again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from qblock.models import Tightest
 from qblock.models.examples import in_words
 from qblock.publish.bounds import Bound
 from qblock.publish.recheck import known_to_readers
+from qblock.source.in_words import SUPPRESSED
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.protocol import quote
 
@@ -47,10 +48,10 @@ Row = tuple[Any, ...]
 RELEASED = "Release {release}, anonymized by qblock."
 """How the comment of a release's view begins."""
 SAYS = {
-    "quasi_identifier": "Quasi-identifier: a label of its hierarchy, `*` where it is hidden; which level it has, and "
-    "how to filter it: {columns}.",
-    "bound": "Bound of the label of {of} ({end}); infinite where the label is open or hidden, so that no filter drops "
-    "its rows silently.",
+    "quasi_identifier": "Quasi-identifier: a label of its hierarchy, `*` where it is suppressed; which level it has, "
+    "and how to filter it: {columns}.",
+    "bound": "Bound of the label of {of} ({end}); infinite where the label is open or suppressed, so that no filter "
+    "drops its rows silently.",
     "people": "How many people the rows of its q*-block are about, the same in each of them: add it up over {blocks}, "
     "not over rows.",
     "sensitive": "Sensitive attribute: as it is in the source; what is guaranteed of it: {guarantees}.",
@@ -85,11 +86,11 @@ KEPT: tuple[Helper, ...] = (
             "level_name": "text",
             "source_type": "text",
             "values_published": "bigint",
-            "share_hidden": "double",
+            "share_suppressed": "double",
             "how_to_filter": "text",
         },
         "What each column of {view} means in the version that is shown: its role, the level of its labels among the "
-        "levels that its hierarchy has (NULL where labels are of several), the share of rows in which it is hidden "
+        "levels that its hierarchy has (NULL where labels are of several), the share of rows in which it is suppressed "
         "(`*`), and how to filter it.",
     ),
     Helper(
@@ -118,11 +119,11 @@ KEPT: tuple[Helper, ...] = (
             "sensitive": "text",
             "asked": "text",
             "holds": "boolean",
-            "reached": "text",
+            "satisfied": "text",
             "in_words": "text",
         },
-        "What {view} guarantees about the people in it; `reached` is recomputed from its rows, NULL where they do not "
-        "suffice.",
+        "What {view} guarantees about the people in it; `satisfied` is recomputed from its rows, NULL where they do "
+        "not suffice.",
     ),
 )
 
@@ -264,7 +265,7 @@ def shown_of(
                     "quasi-identifier",
                     level,
                     hierarchy.height + 1,
-                    None if level is None else hierarchy.level_names[level] if level < hierarchy.height else "hidden",
+                    None if level is None else hierarchy.level_names[level] if level < hierarchy.height else SUPPRESSED,
                     type_,
                     len(own),
                     own.get(TOP, 0) / total if total else None,
@@ -282,8 +283,8 @@ def shown_of(
                 (name, role, None, None, None, type_, facts.distinct[name], None, "published as it is in the source")
             )
     views["version"].append((version.version, version.at, total, version.previous))
-    for requirement, reached in zip(spec.privacy, tightest, strict=True):
-        views["guarantees"] += _guarantees(spec, requirement, reached)
+    for requirement, satisfied in zip(spec.privacy, tightest, strict=True):
+        views["guarantees"] += _guarantees(spec, requirement, satisfied)
     return Shown(version.version, views)
 
 
@@ -293,8 +294,8 @@ def _guarantees(spec: Spec, requirement: Requirement, tightest: Tightest) -> lis
     rows: list[Row] = []
     for guarantee in Guarantee.of(requirement, tightest, "recheck"):
         parameter = guarantee.parameter
-        reached = f"{parameter} = {guarantee.reached}" if known and guarantee.reached is not None else None
-        rows.append((guarantee.model, about, f"{parameter} = {guarantee.asked}", guarantee.holds, reached, said))
+        satisfied = f"{parameter} = {guarantee.satisfied}" if known and guarantee.satisfied is not None else None
+        rows.append((guarantee.model, about, f"{parameter} = {guarantee.asked}", guarantee.holds, satisfied, said))
     return rows
 
 
@@ -311,7 +312,7 @@ def _levels(hierarchy: Hierarchy, published: Mapping[str, int]) -> dict[str, lis
 
 
 def _level(hierarchy: Hierarchy, published: Mapping[str, int], at: Mapping[str, Sequence[int]]) -> int | None:
-    """The coarsest level at which all published labels occur; what is hidden may be so at every level."""
+    """The coarsest level at which all published labels occur; what is suppressed may be so at every level."""
     shared = set(range(hierarchy.height + 1))
     for label in published:
         if label != TOP:
@@ -338,7 +339,8 @@ def _labels(
 
 def _how(name: str, bound: Bound | None, levels: str) -> str:
     if bound is None:
-        return f"by label: {levels} lists those that are published; rows with `{TOP}` are hidden and may have any value"
+        every = f"rows with `{TOP}` are suppressed and may have any value"
+        return f"by label: {levels} lists those that are published; {every}"
     shown = [_plain(column.name) for column in bound.columns]
     least, most = ("DATE '2020-01-01'", "DATE '2021-01-01'") if bound.reader.of == "dates" else ("30", "40")
     if len(shown) == 1:

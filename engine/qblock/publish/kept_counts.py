@@ -40,11 +40,11 @@ def plain_parts(parts: Sequence[Part], kept: Mask) -> list[Plain] | None:
 
 
 def verdict(requirement: Requirement, parts: Sequence[Plain], references: Sequence[Reference]) -> Tightest:
-    """What a requirement reaches on counts that were kept."""
+    """What a requirement satisfies on counts that were kept."""
     blocks = [_blocks(plain) for plain in parts]
     models = requirement.models
-    reached = [m.tightest(b, r) for m, b, r in zip(models, blocks, references, strict=True)]
-    return combine(reached, models[0])
+    satisfied = [m.tightest(b, r) for m, b, r in zip(models, blocks, references, strict=True)]
+    return combine(satisfied, models[0])
 
 
 def sizes(parts: Sequence[Plain]) -> Ints:

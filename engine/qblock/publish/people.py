@@ -43,7 +43,7 @@ def people_of_blocks(
     source: SourceTable, joined: sa.FromClause, codes: Mapping[str, sa.ColumnElement[int]]
 ) -> sa.Subquery:
     """A query for the people of each block, by its codes. joined: the source with its dimension tables; codes: of the
-    quasi-identifiers that are not hidden, which are its columns beside n."""
+    quasi-identifiers that are not suppressed, which are its columns beside n."""
     assert source.spec.entity is not None
     whose = source.expression(source.spec.entity)
     selected = [code.label(name) for name, code in codes.items()]

@@ -51,7 +51,7 @@ def needs_more(spec: Spec, requirement: Requirement) -> bool:
 
 
 def known_to_readers(spec: Spec, requirement: Requirement) -> bool:
-    """Whether the published rows and the spec alone say what a guarantee reaches; a reader may be told it then, and
+    """Whether the published rows and the spec alone say what a guarantee satisfies; a reader may be told it then, and
     else could solve it for what the rows hide."""
     if needs_more(spec, requirement) or isinstance(requirement.prior, PriorTable):
         return False
@@ -185,7 +185,7 @@ def differences(
         problems.append("blocks of the copy have other numbers of people than the search counted")
     for requirement, again, before in zip(spec.privacy, counted.tightest, chosen.tightest, strict=True):
         if again is not None and not same(again, before):
-            problems.append(f"the copy reaches other values of {requirement.model.name} than the search found")
+            problems.append(f"the copy satisfies other values of {requirement.model.name} than the search found")
         if again is not None and not again.holds:
             problems.append(f"the copy does not satisfy {requirement.model.name}")
     return problems

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from qblock.errors import Refused
 from qblock.hierarchy import TOP
 from qblock.search.boxes.recoded import percent
+from qblock.source.in_words import SUPPRESSED
 
 if TYPE_CHECKING:
     from qblock.publish.recheck import Counted
@@ -47,19 +48,19 @@ def waiting_words(waiting: Mapping[str, int], lag: Mapping[str, Any] | None = No
 @dataclass(frozen=True)
 class Seen:
     """What published blocks show of a quasi-identifier. labels: how many besides `*`; like: the one that most rows
-    have, None where there is none; share, hidden: of the rows with that label, and with `*`."""
+    have, None where there is none; share, suppressed: of the rows with that label, and with `*`."""
 
     labels: int
     like: str | None
     share: float
-    hidden: float
+    suppressed: float
 
     def in_words(self) -> str:
-        """`7 labels such as 40-59 for 65 %, hidden for 2 %`."""
+        """`7 labels such as 40-59 for 65 %, suppressed to * for 2 %`."""
         if self.like is None:
-            return "hidden"
+            return SUPPRESSED
         said = f"{_count(self.labels, 'label')} such as {self.like} for {percent(self.share)}"
-        return said + (f", hidden for {percent(self.hidden)}" if self.hidden else "")
+        return said + (f", {SUPPRESSED} for {percent(self.suppressed)}" if self.suppressed else "")
 
 
 def seen(names: Sequence[str], counted: Counted) -> dict[str, Seen]:
@@ -69,9 +70,9 @@ def seen(names: Sequence[str], counted: Counted) -> dict[str, Seen]:
         rows: Counter[str] = Counter()
         for labels, n in zip(counted.labels, counted.rows.tolist(), strict=True):
             rows[labels[i]] += n
-        total, hidden = max(1, rows.total()), rows.pop(TOP, 0)
+        total, suppressed = max(1, rows.total()), rows.pop(TOP, 0)
         like = min(rows, key=lambda label: (-rows[label], label), default=None)
-        shown[name] = Seen(len(rows), like, rows[like] / total if like is not None else 0.0, hidden / total)
+        shown[name] = Seen(len(rows), like, rows[like] / total if like is not None else 0.0, suppressed / total)
     return shown
 
 

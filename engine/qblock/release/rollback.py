@@ -180,7 +180,9 @@ class _Rollback(Job):
                 problems.append(f"it does not satisfy {requirement.model.name} as the spec asks now")
             for g in Guarantee.of(requirement, tightest, "recheck"):
                 if before.get((g.model, g.sensitive, g.parameters, g.parameter), g) != g:
-                    problems.append(f"{g.model} reaches {g.parameter} = {g.reached}, and the ledger says another value")
+                    problems.append(
+                        f"{g.model} satisfies {g.parameter} = {g.satisfied}, and the ledger says another value"
+                    )
         return problems
 
     def _guarantees(self) -> list[Guarantee]:

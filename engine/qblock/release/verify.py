@@ -186,7 +186,7 @@ class _Checks:
             for guarantee in Guarantee.of(requirement, tightest, stage):
                 if guarantee not in current.guarantees:
                     self.problems.append(
-                        f"{guarantee.model} reaches {guarantee.parameter} = {guarantee.reached}, "
+                        f"{guarantee.model} satisfies {guarantee.parameter} = {guarantee.satisfied}, "
                         "and the ledger says something else"
                     )
 

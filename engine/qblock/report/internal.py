@@ -11,7 +11,7 @@ from typing import Any
 from qblock.blocks import Reference
 from qblock.errors import ParameterError, QblockError, Refused
 from qblock.lattice import Lattice, Node
-from qblock.ledger.events import headroom
+from qblock.ledger.events import margin
 from qblock.ledger.history import history
 from qblock.metrics import BY_NAME as METRICS
 from qblock.models import BY_NAME, EpsilonPrivacy
@@ -20,17 +20,17 @@ from qblock.release.grants import grants
 from qblock.release.verify import verify
 from qblock.report.what_if import MOST_SEARCHED, Candidates, measure_of, searched, what_if
 from qblock.results.base import Guarantee
-from qblock.results.release import HeadroomTrend, History
+from qblock.results.release import History, MarginTrend
 from qblock.results.report import (
     BeliefShown,
     CurveShown,
     EpsilonShown,
     GrantShown,
+    GuaranteeMargin,
     Internal,
     LatticeShown,
     NodeShown,
     RightShown,
-    RoomShown,
     RunShown,
 )
 from qblock.results.search import SearchedNode
@@ -102,7 +102,7 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
     return Internal(
         candidate=_candidate(said),
-        binding=_binding(past.headroom_trend, past.current),
+        binding=_binding(past.margin_trend, past.current),
         lattice=lattice,
         what_if=questions,
         why_not=why_not,
@@ -111,7 +111,7 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         granted=grants_shown,
         beliefs=beliefs,
         runs=tuple(_runs(past)),
-        room=tuple(_room(past.headroom_trend)),
+        margins=tuple(_margins(past.margin_trend)),
         rights=tuple(_rights(spec)),
         problems=_problems(spec) if past.current is not None else None,
         spec=json.dumps(json.loads(canonical(spec)), indent=2, ensure_ascii=False),
@@ -219,19 +219,19 @@ def _lattice(
 
 
 def _node(node: SearchedNode, metric: str) -> NodeShown:
-    reached = tuple(_reached(entry) for entry in node.tightest)
-    measure, left = measure_of(node.metrics, metric), room(node.tightest)
+    tightest = tuple(_tightest(entry) for entry in node.tightest)
+    measure, left = measure_of(node.metrics, metric), least_margin(node.tightest)
     return NodeShown(
         levels=node.levels,
         satisfied=node.satisfied,
         suppressed=node.suppressed,
-        reached=reached,
+        tightest=tightest,
         measure=measure,
-        room=left,
+        margin=left,
     )
 
 
-def _reached(entry: Guarantee) -> str:
+def _tightest(entry: Guarantee) -> str:
     about = f" ({', '.join(entry.sensitive)})" if entry.sensitive else ""
     values = ", ".join(f"{figure.parameter} {_figure(figure.value)}" for figure in entry.values)
     return f"{entry.model}{about} {values}{'' if entry.holds else ': fails'}"
@@ -258,21 +258,21 @@ def _runs(past: History) -> Iterator[RunShown]:
         )
 
 
-def _room(trend: Sequence[HeadroomTrend]) -> Iterator[RoomShown]:
+def _margins(trend: Sequence[MarginTrend]) -> Iterator[GuaranteeMargin]:
     for entry in trend:
-        requested, reached = (f"{entry.parameter} = {getattr(entry, of)}" for of in ("asked", "reached"))
+        requested, satisfied = (f"{entry.parameter} = {getattr(entry, of)}" for of in ("asked", "satisfied"))
         about = {name: getattr(entry, name) for name in ("version", "model", "sensitive")}
-        yield RoomShown(**about, asked=requested, reached=reached, room=entry.headroom)
+        yield GuaranteeMargin(**about, asked=requested, satisfied=satisfied, margin=entry.margin)
 
 
-def _binding(trend: Sequence[HeadroomTrend], current: int | None) -> str | None:
-    known = [entry for entry in trend if entry.version == current and entry.headroom is not None]
+def _binding(trend: Sequence[MarginTrend], current: int | None) -> str | None:
+    known = [entry for entry in trend if entry.version == current and entry.margin is not None]
     if not known:
         return None
-    least = min(known, key=lambda entry: entry.headroom or 0)
+    least = min(known, key=lambda entry: entry.margin or 0)
     about = f" of {least.sensitive}" if least.sensitive else ""
-    requested, reached = (f"{least.parameter} {getattr(least, of)}" for of in ("asked", "reached"))
-    return f"{least.model}{about} (asked {requested}, reached {reached})"
+    requested, satisfied = (f"{least.parameter} {getattr(least, of)}" for of in ("asked", "satisfied"))
+    return f"{least.model}{about} (asked {requested}, satisfied {satisfied})"
 
 
 def _rights(spec: Spec) -> Iterator[RightShown]:
@@ -295,31 +295,31 @@ def _problems(spec: Spec) -> tuple[str, ...]:
         return (f"the verification ended without a result: {error}",)
 
 
-def room(tightest: Sequence[Guarantee]) -> float | None:
-    """The least distance between asked and reached of all requirements, as a share of what is asked, as the ledger
+def least_margin(tightest: Sequence[Guarantee]) -> float | None:
+    """The least distance between asked and satisfied of all requirements, as a share of what is asked, as the ledger
     has it. tightest: of a node of `search --nodes all`. None where no requirement has one."""
-    shares = [share for entry in tightest for share in _rooms(entry)]
+    shares = [share for entry in tightest for share in _shares(entry)]
     return min(shares, default=None)
 
 
-def _rooms(entry: Guarantee) -> Iterator[float]:
-    reached = {figure.parameter: figure.value for figure in entry.values}
+def _shares(entry: Guarantee) -> Iterator[float]:
+    satisfied = {figure.parameter: figure.value for figure in entry.values}
     for bound in BY_NAME[entry.model].about.bounds:
-        requested, value = entry.asked.get(bound.parameter), reached.get(bound.parameter)
+        requested, value = entry.asked.get(bound.parameter), satisfied.get(bound.parameter)
         if isinstance(requested, int | float) and isinstance(value, int | float):
-            share = headroom(Fraction(requested), value, larger=bound.stricter == "larger")
+            share = margin(Fraction(requested), value, larger=bound.stricter == "larger")
             if share is not None:
                 yield share
 
 
 def frontier(nodes: Sequence[NodeShown], *, more_is_better: bool) -> tuple[Node, ...]:
-    """The satisfying nodes that no other one beats: more room and no worse a measure, or a better measure and no less
-    room. The best measure first; of equal ones the first."""
+    """The satisfying nodes that no other one beats: more margin and no worse a measure, or a better measure and no less
+    margin. The best measure first; of equal ones the first."""
     sign = -1 if more_is_better else 1
     known = [
-        (sign * node.measure, -node.room, node.levels)
+        (sign * node.measure, -node.margin, node.levels)
         for node in nodes
-        if node.satisfied and node.measure is not None and node.room is not None
+        if node.satisfied and node.measure is not None and node.margin is not None
     ]
     unbeaten: list[Node] = []
     most: float | None = None
@@ -415,7 +415,7 @@ def _grants_shown(comparison: Comparison) -> Iterator[GrantShown]:
             adversary=grant.adversary,
             epsilon=None if none else _epsilon_text(grant.implied.epsilon),
             why=grant.implied.why,
-            reached=None if grant.reached is None else _epsilon_text(grant.reached),
+            satisfied=None if grant.satisfied is None else _epsilon_text(grant.satisfied),
         )
 
 

@@ -329,7 +329,7 @@ def _columns(
             after=_after(spec, name, row["level"] if words else None, own, total),
             how_to_filter=row["how_to_filter"],
             values=row["values_published"],
-            share_hidden=row["share_hidden"],
+            share_suppressed=row["share_suppressed"],
             bits=sum(n / total * math.log2(total / n) for n in rows.values()),
             labels=tuple(Label(label=label, rows=rows[label]) for label in order[:LABELS]),
         )

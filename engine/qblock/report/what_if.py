@@ -125,10 +125,10 @@ def _admits(node: SearchedNode, i: int, requested: float) -> bool:
     value = next(figure.value for figure in entry.values if figure.parameter == name)
     if value is None:
         return False
-    reached = float(value)
+    satisfied = float(value)
     if bound.stricter == "larger":
-        return reached >= requested if bound.attained else reached > requested
-    return reached <= requested if bound.attained else reached < requested
+        return satisfied >= requested if bound.attained else satisfied > requested
+    return satisfied <= requested if bound.attained else satisfied < requested
 
 
 def searched(task: Task, lattice: Candidates) -> Iterator[WhatIf]:

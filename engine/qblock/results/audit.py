@@ -261,7 +261,7 @@ class Epsilons(Value):
 
 class Granted(Value):
     """What a definition grants about a sensitive attribute against an adversary of epsilon-privacy. epsilon: that every
-    table with it has ("inf" where there is none, None where no table has it); reached: the largest of the nodes that
+    table with it has ("inf" where there is none, None where no table has it); satisfied: the largest of the nodes that
     satisfy the definition, and levels of such a node."""
 
     definition: str
@@ -269,7 +269,7 @@ class Granted(Value):
     adversary: str
     epsilon: Number
     why: str
-    reached: Number
+    satisfied: Number
     levels: Levels | None
 
 
@@ -367,7 +367,7 @@ class RecodingSide(Value):
             "blocks": self.blocks,
             "suppressed": self.suppressed,
             **self.metrics,
-            **{f"hidden: {column.attribute}": column.hidden for column in self.attributes},
+            **{f"suppressed: {column.attribute}": column.suppressed for column in self.attributes},
             "seconds": self.seconds,
             "statements": self.statements,
         }

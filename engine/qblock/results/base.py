@@ -113,13 +113,13 @@ class Guaranteed(Answer):
                 guarantee.model,
                 ", ".join(guarantee.sensitive),
                 ", ".join(f"{name}={value}" for name, value in guarantee.asked.items()),
-                reached.parameter,
-                reached.value,
-                reached.attained,
+                value.parameter,
+                value.value,
+                value.attained,
                 guarantee.holds,
             )
             for guarantee in self.guarantees
-            for reached in guarantee.values
+            for value in guarantee.values
         ]
 
 
@@ -144,10 +144,10 @@ class ColumnLabels(Value):
 
 
 class ShownColumn(Value):
-    """What readers see of a quasi-identifier, as shares of the published rows. hidden: of those that have `*`."""
+    """What readers see of a quasi-identifier, as shares of the published rows. suppressed: of those that have `*`."""
 
     attribute: str
-    hidden: Real
+    suppressed: Real
     labels: tuple[ColumnLabels, ...]
     words: str
 

@@ -333,7 +333,7 @@ class Run:
 
 
 class RecordedGuarantee(Value):
-    """A guarantee of a version, as it was checked at a stage. asked, reached: exact texts; headroom: between them, as a
+    """A guarantee of a version, as it was checked at a stage. asked, satisfied: exact texts; margin: between them, as a
     share of what was asked."""
 
     version: int
@@ -344,15 +344,15 @@ class RecordedGuarantee(Value):
     parameters: str
     parameter: str
     asked: str
-    reached: str | None
-    reached_number: Real | None
+    satisfied: str | None
+    satisfied_number: Real | None
     attained: bool
     holds: bool | None
-    headroom: Real | None
+    margin: Real | None
 
 
-class HeadroomTrend(Value):
-    """A guarantee as it was checked last in a version, and how its headroom has changed since the version before."""
+class MarginTrend(Value):
+    """A guarantee as it was checked last in a version, and how its margin has changed since the version before."""
 
     model: str
     sensitive: str | None
@@ -361,9 +361,9 @@ class HeadroomTrend(Value):
     version: int
     recorded_at: str
     asked: str
-    reached: str | None
-    headroom: Real | None
-    headroom_change: Real | None
+    satisfied: str | None
+    margin: Real | None
+    margin_change: Real | None
 
 
 class History(Answer):
@@ -380,7 +380,7 @@ class History(Answer):
     ledger_head: str | None
     events: tuple[Event, ...]
     guarantees: tuple[RecordedGuarantee, ...]
-    headroom_trend: tuple[HeadroomTrend, ...]
+    margin_trend: tuple[MarginTrend, ...]
 
     @property
     def runs(self) -> list[Run]:

@@ -25,9 +25,9 @@ class Label(Shown):
 
 class ColumnShown(Shown):
     """A column of the view. before: the kind of its values in the source, in words; after: what readers see instead;
-    labels: those that most rows have; values: how many there are; share_hidden: of the rows, in which it is `*`; bits:
-    the entropy of its labels, what a reader learns of a row from this column alone; None of a column that is not a
-    quasi-identifier."""
+    labels: those that most rows have; values: how many there are; share_suppressed: of the rows, in which it is `*`;
+    bits: the entropy of its labels, what a reader learns of a row from this column alone; None of a column that is not
+    a quasi-identifier."""
 
     name: str
     role: str
@@ -35,7 +35,7 @@ class ColumnShown(Shown):
     after: str
     how_to_filter: str
     values: int | None = None
-    share_hidden: Real | None = None
+    share_suppressed: Real | None = None
     bits: Real | None = None
     labels: tuple[Label, ...] = ()
 
@@ -47,7 +47,7 @@ class GuaranteeShown(Shown):
     sensitive: str | None
     asked: str
     holds: bool
-    reached: str | None
+    satisfied: str | None
     in_words: str
 
 
@@ -144,24 +144,24 @@ class Published(Shown):
 
 
 class NodeShown(Shown):
-    """A node of the lattice. satisfied: whether it satisfies the spec; reached: the tightest value of each
-    requirement, in words; measure: of the metric that nodes are chosen by, None where it has none; room: the least
-    distance between asked and reached, as a share of asked, None where that is not defined."""
+    """A node of the lattice. satisfied: whether it satisfies the spec; tightest: the strongest value of each
+    requirement, in words; measure: of the metric that nodes are chosen by, None where it has none; margin: the least
+    distance between asked and satisfied, as a share of asked, None where that is not defined."""
 
     levels: Levels
     satisfied: bool
     suppressed: int
-    reached: tuple[str, ...]
+    tightest: tuple[str, ...]
     measure: Real | None
-    room: Real | None = None
+    margin: Real | None = None
 
 
 class LatticeShown(Shown):
     """The lattice of full-domain recoding, as the source is now. words: of each quasi-identifier, what readers see at
     each of its levels; total: how many nodes there are, of which `nodes` has all (whole), or the chosen one, the
     minimal ones and those one level coarser, so many as are looked at; frontier: of these, the satisfying ones that no
-    other one beats in both, room and metric; chosen: by the search; published: of the version that readers see, None of
-    a map; metric: that nodes are chosen by, and whether more of it is better."""
+    other one beats in both, margin and metric; chosen: by the search; published: of the version that readers see, None
+    of a map; metric: that nodes are chosen by, and whether more of it is better."""
 
     words: tuple[tuple[str, tuple[str, ...]], ...]
     total: int
@@ -197,15 +197,15 @@ class RunShown(Shown):
     why: tuple[str, ...]
 
 
-class RoomShown(Shown):
-    """A guarantee of a version, as it was checked. room: between asked and reached, as a share of asked."""
+class GuaranteeMargin(Shown):
+    """A guarantee of a version, as it was checked. margin: between asked and satisfied, as a share of asked."""
 
     version: int
     model: str
     sensitive: str | None
     asked: str
-    reached: str
-    room: Real | None
+    satisfied: str
+    margin: Real | None
 
 
 class RightShown(Shown):
@@ -220,7 +220,7 @@ class RightShown(Shown):
 
 class EpsilonShown(Shown):
     """The smallest epsilon about a sensitive attribute, against each adversary of epsilon-privacy, that the whole of a
-    node reaches: for each of `levels` a row of `values`, as text."""
+    node satisfies: for each of `levels` a row of `values`, as text."""
 
     sensitive: str
     adversaries: tuple[str, ...]
@@ -242,7 +242,7 @@ class CurveShown(Shown):
 
 class GrantShown(Shown):
     """What a requirement grants as epsilon-privacy against an adversary, whatever the table. epsilon: as text, None
-    where it grants none; why: in words; reached: by the nodes that are looked at and satisfy it, None where none
+    where it grants none; why: in words; satisfied: by the nodes that are looked at and satisfy it, None where none
     does."""
 
     requirement: str
@@ -250,7 +250,7 @@ class GrantShown(Shown):
     adversary: str
     epsilon: str | None
     why: str
-    reached: str | None
+    satisfied: str | None
 
 
 class BeliefShown(Shown):
@@ -293,7 +293,7 @@ class Internal(Shown):
     granted: tuple[GrantShown, ...]
     beliefs: tuple[BeliefShown, ...]
     runs: tuple[RunShown, ...]
-    room: tuple[RoomShown, ...]
+    margins: tuple[GuaranteeMargin, ...]
     rights: tuple[RightShown, ...]
     problems: tuple[str, ...] | None
     spec: str
@@ -312,7 +312,7 @@ class Report(Answer):
     published: Published | None
     internal: Internal | None = None
 
-    columns_shown = ("model", "sensitive", "asked", "reached", "holds")
+    columns_shown = ("model", "sensitive", "asked", "satisfied", "holds")
 
     @property
     def version(self) -> int | None:
@@ -341,4 +341,4 @@ class Report(Answer):
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
         guarantees = () if self.published is None else self.published.guarantees
-        return [(g.model, g.sensitive, g.asked, g.reached, g.holds) for g in guarantees]
+        return [(g.model, g.sensitive, g.asked, g.satisfied, g.holds) for g in guarantees]

@@ -58,7 +58,7 @@ class SearchedNode(Value):
     metrics: Metrics
 
 
-class Hidden(Value):
+class SuppressedAttribute(Value):
     """A quasi-identifier that is `*` in every row. level: the highest at which it would not be; shown_at: a node that
     satisfies the spec and shows it; rows_to_suppress: at the chosen node with this attribute at `level`."""
 
@@ -95,7 +95,7 @@ class Searched(Guaranteed):
     looked_at_sensitive: bool | None = None
     full_domain: FullDomain | None = None
     nodes: tuple[SearchedNode, ...] | None = None
-    hidden: tuple[Hidden, ...]
+    suppressed_attributes: tuple[SuppressedAttribute, ...]
     forecast: Forecast | None = None
     refused: str | None = Field(default=None, exclude=True)
     in_words: Mapping[str, tuple[str, ...]] = Field(default={}, exclude=True)

@@ -24,7 +24,7 @@ SHOWN = ("blocks", *(name for name in FIGURES if name != "height"))
 class Granted:
     """What a definition grants about one sensitive attribute against one adversary.
 
-    reached: the largest epsilon of the nodes that satisfy the definition, within the suppression limit, and one of
+    satisfied: the largest epsilon of the nodes that satisfy the definition, within the suppression limit, and one of
     them; None where none does.
     """
 
@@ -32,7 +32,7 @@ class Granted:
     sensitive: str
     adversary: str
     implied: Implied
-    reached: Any
+    satisfied: Any
     node: Node | None
 
     def to_json(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class Granted:
             "adversary": self.adversary,
             "epsilon": number_json(self.implied.epsilon),
             "why": self.implied.why,
-            "reached": number_json(self.reached),
+            "satisfied": number_json(self.satisfied),
             "levels": None if self.node is None else list(self.node),
         }
 
@@ -81,8 +81,8 @@ def _granted(comparison: Comparison, definition: Definition, name: str, number: 
     implied = implied_epsilon(requirement.models[place], own, other, weighed, same_prior=same)
     rows = [row for row in comparison.rows if row.verdicts[definition.name].satisfied]
     # A value may be beyond any double, or none, which is below every epsilon.
-    reached = [-1 if (value := row.values[number][0].value) is None else value for row in rows]
-    worst = rows[reached.index(max(reached))] if rows else None
+    satisfied = [-1 if (value := row.values[number][0].value) is None else value for row in rows]
+    worst = rows[satisfied.index(max(satisfied))] if rows else None
     value = None if worst is None else worst.values[number][0].value
     return Granted(definition.name, name, adversary_of(other), implied, value, None if worst is None else worst.node)
 

@@ -19,6 +19,7 @@ from qblock.search.result import SearchResult, refusal, verdict_of
 from qblock.search.run import run_search
 from qblock.search.task import Task
 from qblock.search.utility import Metrics
+from qblock.source.in_words import SUPPRESSED
 from qblock.spec import Spec
 from qblock.spec.checks import SPLIT_CHOICES
 from qblock.spec.workload import DrawnWorkload
@@ -162,12 +163,17 @@ def _shown(hierarchies: Sequence[Hierarchy], node: Node) -> list[dict[str, Any]]
     """The levels of a node as `Recoded.shares` says those of a map: each for all rows."""
     shares = []
     for hierarchy, level in zip(hierarchies, node, strict=True):
-        hidden = level == hierarchy.height and len(hierarchy.leaves) > 1
+        whole = level == hierarchy.height and len(hierarchy.leaves) > 1
         name = hierarchy.level_names[level]
-        labels = [] if hidden else [{"level": level, "name": name, "form": "plain", "share": 1.0}]
-        words = "hidden" if hidden else "as it is" if not level and hierarchy.cells is None else name
+        labels = [] if whole else [{"level": level, "name": name, "form": "plain", "share": 1.0}]
+        words = SUPPRESSED if whole else "as it is" if not level and hierarchy.cells is None else name
         shares.append(
-            {"attribute": hierarchy.attribute, "hidden": float(hidden), "labels": labels, "words": f"{words} for 100 %"}
+            {
+                "attribute": hierarchy.attribute,
+                "suppressed": float(whole),
+                "labels": labels,
+                "words": f"{words} for 100 %",
+            }
         )
     return shares
 

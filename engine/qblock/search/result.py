@@ -167,9 +167,9 @@ def refusal(result: SearchResult) -> Refused:
     reasons = []
     for requirement, verdict in zip(task.spec.privacy, top.tightest, strict=True):
         if not verdict.holds:
-            reached = ", ".join(f"{v.parameter} {_short(v.value)}" for v in verdict.values)
+            satisfied = ", ".join(f"{v.parameter} {_short(v.value)}" for v in verdict.values)
             limits = ", ".join(f"{k} {_short(v)}" for k, v in parameters_of(requirement.model).items() if v is not None)
-            reasons.append(f"{verdict.model} asks {limits}; {general} reaches {reached}")
+            reasons.append(f"{verdict.model} asks {limits}; {general} satisfies {satisfied}")
     if top.has_value_of_all:
         reasons.append(f"in {general} there is {HELD_BY_ALL}")
     proved = result.outcome is None or result.outcome.optimality != "within" or task.monotone
@@ -199,15 +199,15 @@ def _instead_of_it(result: SearchResult) -> str:
 
 
 def _passing(spec: Spec, verdicts: Iterable[tuple[Requirement, Tightest]]) -> str:
-    """The requirements that fail, as lines of the spec that ask for what is reached; empty where one has none."""
+    """The requirements that fail, as lines of the spec that ask for what is satisfied; empty where one has none."""
     lines = []
     for requirement, verdict in verdicts:
         if verdict.holds:
             continue
-        bound, reached = requirement.model.about.bounds[0], verdict.values[0]
-        number = _rounded(reached.value, bound.stricter)
+        bound, tightest = requirement.model.about.bounds[0], verdict.values[0]
+        number = _rounded(tightest.value, bound.stricter)
         more = [f.name for f in fields(requirement.model) if getattr(requirement.model, f.name) != f.default]
-        if len(verdict.values) > 1 or not reached.attained or number is None or more != [bound.parameter]:
+        if len(verdict.values) > 1 or not tightest.attained or number is None or more != [bound.parameter]:
             return ""
         try:
             replace(requirement.model, **{bound.parameter: int(number) if number.denominator == 1 else number})
@@ -220,7 +220,7 @@ def _passing(spec: Spec, verdicts: Iterable[tuple[Requirement, Tightest]]) -> st
 
 
 def _rounded(value: Any, stricter: str) -> Fraction | None:
-    """What is reached, in thousandths that are reached, too; None where it is no number that can be asked for."""
+    """What is satisfied, in thousandths that are satisfied, too; None where it is no number that can be asked for."""
     if value is None or (isinstance(value, float) and math.isinf(value)):
         return None
     thousandths = Fraction(value) * 1000
@@ -247,7 +247,7 @@ def _short(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Hidden:
+class SuppressedAttribute:
     """A quasi-identifier that is `*` in every row.
 
     level: the highest at which it would not be; shown_at: a node that satisfies the spec and shows it; None where there
@@ -269,8 +269,8 @@ class Hidden:
         }
 
 
-def hidden(result: SearchResult) -> list[Hidden]:
-    """The hidden quasi-identifiers of the chosen node, in their order. Counts one node for each."""
+def suppressed_attributes(result: SearchResult) -> list[SuppressedAttribute]:
+    """The suppressed quasi-identifiers of the chosen node, in their order. Counts one node for each."""
     if result.chosen is None:
         return []
     if result.recoded is not None:
@@ -282,17 +282,17 @@ def hidden(result: SearchResult) -> list[Hidden]:
         if level is not None:
             failing = task.counts((*node[:i], level, *node[i + 1 :])).failing_rows
             rows = failing if failing < task.source.rows else None
-            attributes.append(Hidden(hierarchy.attribute, level, _shown_at(result, i, level), rows))
+            attributes.append(SuppressedAttribute(hierarchy.attribute, level, _shown_at(result, i, level), rows))
     return attributes
 
 
-def _of_map(search: SearchResult, recoded: Recoded) -> list[Hidden]:
+def _of_map(search: SearchResult, recoded: Recoded) -> list[SuppressedAttribute]:
     """Those of which no published box shows anything: no split by one of them passes, whatever it would suppress."""
     attributes = []
     for i, hierarchy in enumerate(search.task.source.hierarchies):
         level = _shown_below(hierarchy, hierarchy.height)
-        if level is not None and recoded.hides(i):
-            attributes.append(Hidden(hierarchy.attribute, level, _shown_at(search, i, level), None))
+        if level is not None and recoded.suppresses(i):
+            attributes.append(SuppressedAttribute(hierarchy.attribute, level, _shown_at(search, i, level), None))
     return attributes
 
 

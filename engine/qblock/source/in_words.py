@@ -1,4 +1,4 @@
-"""Levels as people name them: `as it is (33 values)`, `in ranges of 5`, `by year`, `hidden`."""
+"""Levels as people name them: `as it is (33 values)`, `in ranges of 5`, `by year`, `suppressed to *`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qblock.hierarchy.builders import outer_cuts
 from qblock.spec import Spec
 from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, Edges, HierarchySource, Ranges, Suppress
 
-HIDDEN = "hidden"
+SUPPRESSED = "suppressed to *"
 AS_IT_IS = "as it is"
 
 
@@ -39,7 +39,7 @@ def _labels(hierarchy: Hierarchy, level: int) -> int:
 
 def _of_hierarchy(spec: Spec, hierarchy: Hierarchy, level: int) -> str:
     if not _labels(hierarchy, level):
-        return HIDDEN
+        return SUPPRESSED
     return named(spec.attributes[hierarchy.attribute].hierarchy, level, hierarchy.level_names)
 
 
@@ -54,13 +54,13 @@ def node_in_words(
         attribute = spec.attributes.get(name)
         said = _of_spec(spec, name, None if attribute is None else attribute.hierarchy, level)
         if values is not None and name in values:
-            said = _counted(said, values[name]) if values[name] else HIDDEN
+            said = _counted(said, values[name]) if values[name] else SUPPRESSED
         words.append((name, said))
     return tuple(words)
 
 
 def _counted(said: str, labels: int) -> str:
-    return said if said == HIDDEN else f"{said} ({labels:,} value{'' if labels == 1 else 's'})"
+    return said if said == SUPPRESSED else f"{said} ({labels:,} value{'' if labels == 1 else 's'})"
 
 
 def _of_spec(spec: Spec, name: str, form: HierarchySource | None, level: int) -> str:
@@ -84,7 +84,7 @@ def named(form: HierarchySource | None, level: int, names: Iterable[str]) -> str
         leaf, *above = tuple(names) or ("",)
         # A name that only numbers the level says nothing more.
         steps = [f"at level {i}" if name == f"{leaf}_{i}" else f"by {name}" for i, name in enumerate(above, 1)]
-    return steps[level - 1] if level <= len(steps) else HIDDEN
+    return steps[level - 1] if level <= len(steps) else SUPPRESSED
 
 
 def _finest(form: HierarchySource | None) -> str:

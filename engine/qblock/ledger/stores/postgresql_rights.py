@@ -43,7 +43,7 @@ CROSSWALK_NEEDS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 VIEWS = (
     "release_history",
     "version_guarantees",
-    "headroom_trend",
+    "margin_trend",
     "current_version",
     "runs",
     "refusals",

@@ -15,7 +15,7 @@ LEGEND = (
     ("satisfied", "satisfies it"),
     ("satisfied minimal", "minimal: no node with more detail satisfies it"),
     ("satisfied minimal chosen", "what a search takes now"),
-    ("satisfied frontier", "on the frontier: none has more room and is as good, or is better and has as much room"),
+    ("satisfied frontier", "on the frontier: none has more margin and is as good, or is better and has as much"),
     ("satisfied published", "what readers see"),
 )
 NO_POPULATION = (
@@ -25,7 +25,7 @@ NO_POPULATION = (
 HELD = {True: "yes", False: "NO", None: "to be seen to"}
 
 
-def room_page(report: Report) -> Sequence[Part]:
+def margin_page(report: Report) -> Sequence[Part]:
     """Which requirement is in the way of more detail, and what a verification of the release found."""
     of = report.inside
     content: list[Part] = []
@@ -34,20 +34,20 @@ def room_page(report: Report) -> Sequence[Part]:
     if of.binding is not None:
         content.append(Text(f"More detail would break {of.binding}."))
     content.append(Text(of.candidate))
-    if of.room:
-        columns = ("version", "model", "about", "asked", "reached", "room")
+    if of.margins:
+        columns = ("version", "model", "about", "asked", "satisfied", "margin")
         rows = [
             (
                 f"{guarantee.version}",
                 guarantee.model,
                 guarantee.sensitive or "everybody",
                 guarantee.asked,
-                figures(guarantee.reached),
-                "-" if guarantee.room is None else share(float(guarantee.room)),
+                figures(guarantee.satisfied),
+                "-" if guarantee.margin is None else share(float(guarantee.margin)),
             )
-            for guarantee in of.room
+            for guarantee in of.margins
         ]
-        content.append(Table("Guarantees of each version, and the room that is left", columns, rows, (0, 5)))
+        content.append(Table("Guarantees of each version, and their margins", columns, rows, (0, 5)))
     return content
 
 
@@ -69,7 +69,7 @@ def lattice_page(report: Report) -> Sequence[Part]:
         Text(
             f"A node has a level for each of {names}; it stands the higher, the more general it is (the number at the "
             "left is the sum of its levels). Hover over it, or go to the picture with the Tab key and on with the "
-            f"arrow keys, for its levels, what it reaches, and its {of.metric}."
+            f"arrow keys, for its levels, what it satisfies, and its {of.metric}."
         )
     ]
     if not of.whole:
@@ -116,7 +116,7 @@ def _title(of: LatticeShown, node: NodeShown) -> str:
     levels = ", ".join(f"{name} {level}" for (name, _), level in zip(of.words, node.levels, strict=True))
     measure = [] if node.measure is None else [f"{of.metric} {node.measure:.4g}"]
     suppressed = [f"{node.suppressed:,} rows suppressed"] if node.suppressed else []
-    return "; ".join([levels, *node.reached, *measure, *suppressed])
+    return "; ".join([levels, *node.tightest, *measure, *suppressed])
 
 
 def _listed(of: LatticeShown) -> Table:
@@ -136,14 +136,14 @@ def _listed(of: LatticeShown) -> Table:
             ",".join(map(str, node.levels)),
             "; ".join(f"{name} {said[level]}" for (name, said), level in zip(of.words, node.levels, strict=True)),
             "-" if node.measure is None else f"{node.measure:.4g}",
-            "-" if node.room is None else share(node.room),
+            "-" if node.margin is None else share(node.margin),
             f"{node.suppressed:,}",
             ", ".join(what for what, levels in kinds.items() if node.levels in levels),
         )
         for node in nodes[:LISTED]
     ]
     more = f", {LISTED} of {len(nodes):,}" if len(nodes) > LISTED else ""
-    columns = ("node", "in words", of.metric, "room", "suppressed", "which")
+    columns = ("node", "in words", of.metric, "margin", "suppressed", "which")
     caption = f"Minimal nodes and the frontier, the best by {of.metric} first{more}"
     return Table(caption, columns, rows, (2, 3, 4), filtered=True)
 
@@ -244,10 +244,10 @@ def _granted(of: Internal) -> list[Part]:
     content: list[Part] = []
     if grants:
         rows = [
-            (grant.requirement, grant.sensitive, grant.adversary, grant.epsilon, grant.reached or "-")
+            (grant.requirement, grant.sensitive, grant.adversary, grant.epsilon, grant.satisfied or "-")
             for grant in grants
         ]
-        columns = ("requirement", "about", "adversary", "grants", "reached")
+        columns = ("requirement", "about", "adversary", "grants", "satisfied")
         caption = "Epsilon that each requirement grants, whatever the table, and the largest that these nodes reach"
         content.append(Table(caption, columns, rows, (3, 4)))
     if lost:
@@ -311,7 +311,7 @@ def spec_page(report: Report) -> Sequence[Part]:
 
 
 PAGES = (
-    Page("room", "Room and verification", room_page, internal=True),
+    Page("margin", "Margin and verification", margin_page, internal=True),
     Page("lattice", "The lattice", lattice_page, internal=True),
     Page("changes", "What if", changes_page, internal=True),
     Page("epsilon", "Epsilon", epsilon_page, internal=True),

@@ -56,7 +56,7 @@ def _verdict(shown: Published) -> str:
     what = f"Version {shown.version} of {shown.release}"
     if failed:
         return f"{what} does not keep what it promises: {'; '.join(failed)}."
-    again = [guarantee for guarantee in shown.guarantees if guarantee.reached is not None]
+    again = [guarantee for guarantee in shown.guarantees if guarantee.satisfied is not None]
     number = len(shown.guarantees)
     kept = "its guarantee holds" if number == 1 else f"all {number} guarantees hold"
     said = f"{what} keeps what it promises: {kept} in the {counted(shown.rows, 'row')} that it shows."
@@ -114,13 +114,13 @@ def guarantees_page(report: Report) -> Sequence[Part]:
             guarantee.model,
             guarantee.sensitive or "everybody",
             guarantee.asked,
-            figures(guarantee.reached or "-"),
+            figures(guarantee.satisfied or "-"),
             "yes" if guarantee.holds else "NO",
             guarantee.in_words,
         )
         for guarantee in report.shown.guarantees
     ]
-    columns = ("model", "about", "asked", "reached", "holds", "in words")
+    columns = ("model", "about", "asked", "satisfied", "holds", "in words")
     return (
         Table("Guarantees", columns, rows),
         Text("Reached: recomputed from the published rows ('-': not possible from them alone)."),
@@ -203,10 +203,10 @@ def _utility(shown: Published) -> Table:
     known = shown.quasi_identifiers
     most = max((column.bits or 0 for column in known), default=0) or 1
     rows = [
-        (column.name, f"{column.values or 0:,}", share(column.share_hidden or 0), f"{column.bits or 0:.2f}")
+        (column.name, f"{column.values or 0:,}", share(column.share_suppressed or 0), f"{column.bits or 0:.2f}")
         for column in known
     ]
-    columns = ("column", "values published", "hidden", "bits")
+    columns = ("column", "values published", "suppressed to *", "bits")
     bars = [(column.bits or 0) / most for column in known]
     caption = "Utility by column: the bits that its published values tell of a row"
     return Table(caption, columns, rows, (1, 2, 3), bars, "of the column that tells most")
@@ -230,7 +230,7 @@ def blocks_page(report: Report) -> Sequence[Part]:
 PAGES = (
     Page("verdict", "Verdict", verdict_page),
     Page("columns", "What readers see", columns_page),
-    Page("guarantees", "Asked and reached", guarantees_page),
+    Page("guarantees", "Asked and satisfied", guarantees_page),
     Page("attacks", "Attacks", attacks_page),
     Page("risk", "Risk and utility", risk_page),
     Page("blocks", "Map of the blocks", blocks_page),

@@ -26,6 +26,7 @@ from qblock.search.lattice import Tally
 from qblock.search.task import Task
 from qblock.search.utility import Metrics, workload_of
 from qblock.source import ladders_of, stated_map
+from qblock.source.in_words import SUPPRESSED
 
 Start = Literal["top", "node"]
 NOISE = 1e-12
@@ -107,7 +108,7 @@ class Recoded:
         rows, labels = self.specialized.groups.rows, self.specialized.labels
         return shares(self.specialized.tree.ladders, self.texts, [(labels[i], int(rows[i])) for i in self.kept])
 
-    def hides(self, attribute: int) -> bool:
+    def suppresses(self, attribute: int) -> bool:
         """Whether every published box has all values of an attribute under one label."""
         size = self.specialized.tree.ladders[attribute].size
         return size > 1 and all(self.specialized.labels[place][attribute].leaves == size for place in self.kept)
@@ -191,11 +192,11 @@ def shares(
     total = max(1, sum(rows for _, rows in boxes))
     for i, ladder in enumerate(ladders):
         counted: dict[tuple[int, str], Counter[str]] = {}
-        hidden = 0
+        suppressed = 0
         for labels, rows in boxes:
             label = labels[i]
             if label.leaves == ladder.size > 1:
-                hidden += rows
+                suppressed += rows
             else:
                 counted.setdefault((label.level, label.form), Counter())[read[label]] += rows
         shown = [
@@ -208,21 +209,21 @@ def shares(
             }
             for (level, form), texts in sorted(counted.items())
         ]
-        attribute = {"attribute": ladder.hierarchy.attribute, "hidden": hidden / total, "labels": shown}
+        attribute = {"attribute": ladder.hierarchy.attribute, "suppressed": suppressed / total, "labels": shown}
         cells = ladder.hierarchy.cells is not None
-        words = "has one value" if ladder.size == 1 else shares_in_words(shown, hidden / total, cells=cells)
+        words = "has one value" if ladder.size == 1 else shares_in_words(shown, suppressed / total, cells=cells)
         entries.append({**attribute, "words": words})
     return entries
 
 
-def shares_in_words(labels: Sequence[dict[str, Any]], hidden: float, *, cells: bool = False) -> str:
-    """What readers see of an attribute: `groups like 15-19 for 71 %, hidden for 7 %`. cells: whether level 0 is."""
+def shares_in_words(labels: Sequence[dict[str, Any]], suppressed: float, *, cells: bool = False) -> str:
+    """What readers see of an attribute: `groups like 15-19 for 71 %, suppressed for 7 %`. cells: whether level 0 is."""
     parts = []
     for label in labels:
         what = {"plain": "groups like {}", "range": "ranges like {}", "rest": "several together like {}"}[label["form"]]
         as_it_is = label["form"] == "plain" and not label["level"] and not cells
         parts.append(f"{'as it is' if as_it_is else what.format(label['like'])} for {percent(label['share'])}")
-    return ", ".join([*parts, *([f"hidden for {percent(hidden)}"] if hidden else [])])
+    return ", ".join([*parts, *([f"{SUPPRESSED} for {percent(suppressed)}"] if suppressed else [])])
 
 
 def percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""What is hidden at the chosen node, and what it would take to show it: against every node counted on its own."""
+"""What is suppressed at the chosen node, and what it would take to show it: against every node counted on its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from frequency.test_samples import people
 from integration.sources import opened, spec_text
 
 from qblock.cli.app import run
-from qblock.search.result import hidden
+from qblock.search.result import suppressed_attributes
 from qblock.search.run import run_search
 
 pytestmark = pytest.mark.either_engine
@@ -28,7 +28,7 @@ def crowd(warehouse: Any, tmp_path: Path) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("limit", [0, 30])
 @pytest.mark.parametrize("k", [4, 12, 30, 60, 120, 240])
-def test_hidden_attributes_against_every_node(crowd: Any, tmp_path: Path, k: int, limit: int) -> None:
+def test_suppressed_attributes_against_every_node(crowd: Any, tmp_path: Path, k: int, limit: int) -> None:
     url, attributes = crowd
     privacy: list[Any] = [{"k_anonymity": {"k": k}}, {"distinct_l_diversity": {"l": 2, "sensitive": "ill"}}]
     more = {"suppression_limit": limit, "search": {"choose_by": "loss"}}
@@ -41,7 +41,7 @@ def test_hidden_attributes_against_every_node(crowd: Any, tmp_path: Path, k: int
         counted: list[Any] = []
         counts = task.counts
         task.counts = lambda node: counted.append(node) or counts(node)  # type: ignore[method-assign]
-        entries = hidden(result)
+        entries = suppressed_attributes(result)
         assert len(counted) == len(entries)  # a node for each, and no more
         assert [entry.attribute for entry in entries] == named
         for entry in entries:
@@ -72,7 +72,7 @@ def test_of_the_nodes_that_show_it_the_best_is_named(crowd: Any, tmp_path: Path)
         with opened(url, "t", attributes, tmp_path, [{"k_anonymity": {"k": 12}}], search=search) as task:
             result = run_search(task, all_nodes=True)
             assert result.nodes is not None
-            entries = [entry for entry in hidden(result) if entry.shown_at is not None]
+            entries = [entry for entry in suppressed_attributes(result) if entry.shown_at is not None]
             assert entries
             for entry in entries:
                 i = task.spec.quasi_identifiers.index(entry.attribute)
@@ -88,7 +88,7 @@ def test_of_the_nodes_that_show_it_the_best_is_named(crowd: Any, tmp_path: Path)
 def test_a_pinned_node_is_not_searched_for(crowd: Any, tmp_path: Path, node: tuple[int, ...]) -> None:
     url, attributes = crowd
     with opened(url, "t", attributes, tmp_path, search={"node": list(node)}) as task:
-        entries = hidden(run_search(task))
+        entries = suppressed_attributes(run_search(task))
         assert [entry.attribute for entry in entries] == [
             name for name, level, top in zip(("age", "place", "sex"), node, (3, 2, 1), strict=True) if level == top
         ]
@@ -104,7 +104,7 @@ def test_block_sizes_alone_do_not_say_that_a_node_satisfies(crowd: Any, tmp_path
         result = run_search(task)
         assert result.chosen is not None
         assert result.chosen.node == (3, 2, 0)
-        assert {entry.attribute: entry.shown_at for entry in hidden(result)} == {
+        assert {entry.attribute: entry.shown_at for entry in suppressed_attributes(result)} == {
             "age": None,
             "place": (3, 1, 1) if models == 1 else None,
         }
@@ -119,14 +119,17 @@ def test_what_is_suppressed_in_every_row_already_below_the_top(warehouse: Any, t
     for node, expected in (((2, 0), [("a", 1, None)]), ((3, 0), [("a", 1, None)]), ((1, 1), [("b", 0, 2)])):
         search, privacy = {"node": list(node)}, [{"k_anonymity": {"k": 1 if node[1] else 2}}]
         with opened(url, "t", attributes, tmp_path, privacy, search=search) as task:
-            entries = [(entry.attribute, entry.level, entry.rows_to_suppress) for entry in hidden(run_search(task))]
+            entries = [
+                (entry.attribute, entry.level, entry.rows_to_suppress)
+                for entry in suppressed_attributes(run_search(task))
+            ]
             assert entries == [(name, level, 0 if node[1] else rows) for name, level, rows in expected]
 
 
 def test_no_node_has_nothing_hidden(crowd: Any, tmp_path: Path) -> None:
     url, attributes = crowd
     with opened(url, "t", attributes, tmp_path, [{"k_anonymity": {"k": 241}}]) as task:
-        assert hidden(run_search(task)) == []
+        assert suppressed_attributes(run_search(task)) == []
 
 
 def said(url: str, attributes: Any, folder: Path, capsys: Any, k: int, **more: Any) -> tuple[list[str], Any]:
@@ -136,7 +139,7 @@ def said(url: str, attributes: Any, folder: Path, capsys: Any, k: int, **more: A
     assert run(["search", str(folder / "spec.yaml"), "--quiet"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert run(["search", str(folder / "spec.yaml"), "--json"]) == 0
-    return out.split(" is hidden (* in every row): "), json.loads(capsys.readouterr().out)
+    return out.split(" is suppressed (* in every row): "), json.loads(capsys.readouterr().out)
 
 
 def test_the_search_says_it(crowd: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,23 +147,26 @@ def test_the_search_says_it(crowd: Any, tmp_path: Path, capsys: pytest.CaptureFi
     parts, answer = said(url, attributes, tmp_path, capsys, 240)
     assert len(parts) == 4
     assert "no node that shows it satisfies" in parts[1]
-    assert [entry["attribute"] for entry in answer["hidden"]] == ["age", "place", "sex"]
-    assert all(entry.keys() == {"attribute", "level", "shown_at", "rows_to_suppress"} for entry in answer["hidden"])
+    assert [entry["attribute"] for entry in answer["suppressed_attributes"]] == ["age", "place", "sex"]
+    assert all(
+        entry.keys() == {"attribute", "level", "shown_at", "rows_to_suppress"}
+        for entry in answer["suppressed_attributes"]
+    )
     parts, answer = said(url, attributes, tmp_path, capsys, 60)
-    age = answer["hidden"][0]
+    age = answer["suppressed_attributes"][0]
     assert (age["shown_at"], age["level"], age["rows_to_suppress"]) == (None, 2, 103)
     assert parts[1].startswith(
         "no node that shows it satisfies; with age level 2 instead, 103 rows would have to be suppressed"
     )
     parts, answer = said(url, attributes, tmp_path, capsys, 1)
-    assert (len(parts), answer["hidden"]) == (1, [])
+    assert (len(parts), answer["suppressed_attributes"]) == (1, [])
     parts, answer = said(url, attributes, tmp_path, capsys, 12, search={"choose_by": "loss"})
-    assert answer["hidden"]
-    for part, entry in zip(parts[1:], answer["hidden"], strict=True):
+    assert answer["suppressed_attributes"]
+    for part, entry in zip(parts[1:], answer["suppressed_attributes"], strict=True):
         node = ", ".join(f"{n} level {m}" for n, m in zip(("age", "place", "sex"), entry["shown_at"], strict=True))
         assert part.startswith(f"{node} shows it and satisfies; a weight for {entry['attribute']} (search.weights")
     parts, answer = said(url, attributes, tmp_path, capsys, 30, search={"choose_by": "loss", "answer": "best"})
-    unknown = [entry for entry in answer["hidden"] if entry["shown_at"] is None]
+    unknown = [entry for entry in answer["suppressed_attributes"] if entry["shown_at"] is None]
     assert unknown
     rows = unknown[0]["rows_to_suppress"]
     name = unknown[0]["attribute"]

@@ -1,7 +1,7 @@
--- Purpose: how the room between asked and reached changes from one published version to the next
+-- Purpose: how the margin between asked and satisfied changes from one published version to the next
 -- Inputs: none; the view version_guarantees (last check of each version from its own copy)
--- Output: none; the view headroom_trend, headroom and its change since the version before
-CREATE VIEW headroom_trend AS
+-- Output: none; the view margin_trend, margin and its change since the version before
+CREATE VIEW margin_trend AS
 SELECT
     release,
     model,
@@ -11,11 +11,11 @@ SELECT
     version,
     recorded_at,
     asked,
-    reached,
-    headroom,
-    headroom - lag(headroom) OVER (
+    satisfied,
+    margin,
+    margin - lag(margin) OVER (
         PARTITION BY release, model, sensitive, parameters, parameter ORDER BY version
-    ) AS headroom_change
+    ) AS margin_change
 FROM (
     SELECT
         version_guarantees.*,
