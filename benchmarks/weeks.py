@@ -31,12 +31,12 @@ from benchmarks.units import one_group_by
 from qblock.cli.app import run as qblock
 from qblock.demo.people import generate
 from qblock.demo.write import SCHEMA, TABLE, load_people, write_demo
-from qblock.joint.crosswalk import Crosswalk
-from qblock.joint.lag import memory
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.releases import Release
 from qblock.spec import load_spec
+from qblock.versions.crosswalk import Crosswalk
+from qblock.versions.lag import memory
 
 PEOPLE_SEED, NEWCOMERS_SEED, CHURN_SEED = 1, 2, 20_262
 CHANGED = ("occupation", "salary_class")

@@ -76,7 +76,7 @@ LEFT_OUT = {
     "tests/examples": "what is written about the other engines' URLs",
     "tests/faults": "their processes are killed on Spark by tests/publish/test_spark_kills.py",
     "tests/integration/test_adult_engines.py": "makes databases of its own; docs/spark.md has these data on Spark",
-    "tests/joint": "crosswalks, which are in DuckDB or PostgreSQL whatever is read; and runs, as tests/release",
+    "tests/versions": "crosswalks, which are in DuckDB or PostgreSQL whatever is read; and runs, as tests/release",
     "tests/laws": "hundreds of searches in one test: hours",
     "tests/ledger": "ledgers, which are in DuckDB or PostgreSQL whatever is read",
     "tests/project": "programs that make databases of their own",

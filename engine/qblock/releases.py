@@ -74,10 +74,10 @@ class Release:
         share of the people who come, and leave, in each run, for `forecast`; by default as in the runs so far. Raises
         InputError for a churn of versions that do not lag.
         """
-        from qblock.joint.later import lags, later_versions
         from qblock.search.result import refusal, suppressed_attributes
         from qblock.search.run import open_task, run_search
         from qblock.source.in_words import levels_in_words
+        from qblock.versions.later import lags, later_versions
 
         expected_churn = forecast = None
         if churn is not None:

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engines import database, start_server
-from joint.register import Row
+from versions.register import Row
 
 from attack.events import EVENTS, TYPES, Event, another_time_zone, keep_backup
 from attack.seen import certain, register_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from joint.register import Episode, Register, Row, joint_cells
+from versions.register import Episode, Register, Row, joint_cells
 
 from attack.world import VALUES
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from joint.histories import history
-from joint.register import Register, Row, candidates
+from versions.histories import history
+from versions.register import Register, Row, candidates
 
 from attack.play import Tally, play_all
 from attack.seen import certain

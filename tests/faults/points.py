@@ -26,9 +26,9 @@ from typing import Any
 import sqlalchemy as sa
 
 import qblock
-from qblock.joint import turn
-from qblock.joint.lag import turn as lagging
 from qblock.release import apply, recover, run, steps
+from qblock.versions import turn
+from qblock.versions.lag import turn as lagging
 
 PACKAGE = str(Path(qblock.__file__).parent)
 JOB = tuple(str(Path(PACKAGE, room)) for room in ("release", "publish", "joint", "ledger"))

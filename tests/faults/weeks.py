@@ -28,11 +28,11 @@ from engines import database, start_server
 from release.jobs import Job
 
 from faults.nursery import Nursery
-from qblock.joint.crosswalk import open_crosswalk
-from qblock.joint.excluded import digests_of
-from qblock.joint.units import owner_of
 from qblock.ledger.stores import place_of
 from qblock.release.verify import verify
+from qblock.versions.crosswalk import open_crosswalk
+from qblock.versions.excluded import digests_of
+from qblock.versions.units import owner_of
 
 BLOCKS, VALUES = "qrs", "abcd"
 COHORT = 4

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 
 from qblock.blocks import Blocks, Reference
-from qblock.joint.gate import references_of
 from qblock.ledger.kept import Kept
 from qblock.models import TCloseness
 from qblock.publish.kept_counts import rematch
 from qblock.spec import Requirement, read_spec
+from qblock.versions.gate import references_of
 
 TEXT = """
 version: 1

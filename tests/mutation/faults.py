@@ -8,7 +8,6 @@ from mutation.faults_declared import VALUES
 from mutation.faults_distances import CLOSENESS, LIKENESS, PROXIMITY
 from mutation.faults_frequency import FREQUENCY
 from mutation.faults_hierarchy import HIERARCHY
-from mutation.faults_joint import JOINT
 from mutation.faults_ledger import LEDGER
 from mutation.faults_local import ROLLED_UP
 from mutation.faults_output import OUTPUT
@@ -20,6 +19,7 @@ from mutation.faults_search import DECLARED, STATEMENTS, STRUCTURE
 from mutation.faults_source import SOURCE
 from mutation.faults_spec import SPEC
 from mutation.faults_steady import STEADY
+from mutation.faults_versions import VERSIONS
 from mutation.faults_views import VIEWS
 from mutation.mutation import Mutation
 
@@ -35,7 +35,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *STRUCTURE,
     *STATEMENTS,
     *RELEASE,
-    *JOINT,
+    *VERSIONS,
     *STEADY,
     *LEDGER,
     *OUTPUT,

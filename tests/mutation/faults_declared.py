@@ -132,7 +132,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kept: an old version in its own order",
-        "joint/gate.py",
+        "versions/gate.py",
         "replace(reference.like(now), ordered",
         "replace(reference, ordered",
         "",

@@ -132,7 +132,7 @@ PUBLISH: tuple[Mutation, ...] = (
     ),
     Mutation(
         "admission: every column of the source",
-        "joint/admission.py",
+        "versions/admission.py",
         "[column for column in table.c if column.name in columns_read(self.spec)]",
         "list(table.c)",
         tests=("tests/publish/test_grants.py::test_the_columns_of_the_spec_are_enough",),

@@ -37,7 +37,7 @@ def test_every_family_of_models_has_faults() -> None:
     "room",
     [
         "release",
-        "joint",
+        "versions",
         "ledger",
         "publish",
         "source",

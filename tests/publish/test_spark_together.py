@@ -176,7 +176,7 @@ def test_no_key_and_nobodys_name_leaves_the_store(
     client: Any, hive: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digits = "5e"
-    same_key(monkeypatch, "qblock.joint.crosswalk", digits)
+    same_key(monkeypatch, "qblock.versions.crosswalk", digits)
     twins = Twins(client, hive, tmp_path, f"sqlite:///{tmp_path}/private/ledger.sqlite", "")
     sent, fetched = [], []
     fetch, frame, load = SparkSession.fetch, SparkSession._frame, SparkSession.load

@@ -18,11 +18,11 @@ import yaml
 from engines import create_table, database
 from spark_tables import spark_database_of
 
-from qblock.joint import turnover
 from qblock.release.apply import release
 from qblock.release.log import Reporter
 from qblock.release.result import ReleaseResult
 from qblock.spec import Spec, load_spec
+from qblock.versions import turnover
 from qblock.warehouse.protocol import quote
 from release.first import FirstRuns
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from qblock.errors import InputError, Refused
-from qblock.joint.steady import Memory, Person, Rules, Step, Trial, first_version, rules_for, step
 from qblock.ledger.stores import place_of
 from qblock.models import DistinctLDiversity, KAnonymity
 from qblock.release.erase import erase
 from qblock.release.plan import plan
 from qblock.release.rekey import rekey
 from qblock.release.retype import retype, type_note
+from qblock.versions.steady import Memory, Person, Rules, Step, Trial, first_version, rules_for, step
 from release.crossing import alter
 from release.jobs import Job, MakeJob
 from release.test_steady_job import counts

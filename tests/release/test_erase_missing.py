@@ -9,9 +9,6 @@ import pytest
 
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
-from qblock.joint import turnover
-from qblock.joint.crosswalk import open_crosswalk
-from qblock.joint.excluded import counts
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.release.erase import erase
@@ -19,6 +16,9 @@ from qblock.release.log import Entry, Reporter
 from qblock.release.rollback import rollback
 from qblock.releases import Release
 from qblock.results.release import Sharing
+from qblock.versions import turnover
+from qblock.versions.crosswalk import open_crosswalk
+from qblock.versions.excluded import counts
 from release.jobs import Job, MakeJob
 from release.test_plans import steps_of
 from release.test_waiting import HOLD_BACK, events, insert, people_job, shown

@@ -10,13 +10,13 @@ import pytest
 
 import qblock
 from qblock.cli.app import run
-from qblock.joint.later import lags
-from qblock.joint.steady.estimate import Churn
 from qblock.ledger.stores import place_of
 from qblock.release import forecast
 from qblock.release.forecast import churn_so_far, forecast_of_search, published
 from qblock.search.run import open_task, run_search
 from qblock.spec import load_spec
+from qblock.versions.later import lags
+from qblock.versions.steady.estimate import Churn
 from release.jobs import Job, MakeJob
 
 pytestmark = pytest.mark.either_engine

@@ -12,13 +12,13 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import HEXADECIMAL, Crosswalk, open_crosswalk, prepare
-from qblock.joint.excluded import digests_of
-from qblock.joint.versions import recorded
 from qblock.ledger.stores import place_of, place_of_url
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
 from qblock.release.verify import verify
+from qblock.versions.crosswalk import HEXADECIMAL, Crosswalk, open_crosswalk, prepare
+from qblock.versions.excluded import digests_of
+from qblock.versions.versions import recorded
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.session import SqlSession
 from release.jobs import Job, MakeJob

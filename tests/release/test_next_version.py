@@ -9,12 +9,12 @@ import pytest
 
 from qblock.cli.app import run
 from qblock.errors import Refused
-from qblock.joint import turnover
-from qblock.joint.crosswalk import open_crosswalk
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.release.preview import preview
 from qblock.releases import Release
+from qblock.versions import turnover
+from qblock.versions.crosswalk import open_crosswalk
 from release.jobs import Job, MakeJob
 from release.test_bundles import show, visits, visits_job
 from release.test_steady_job import SIXTEEN, change, delete

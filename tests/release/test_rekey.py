@@ -10,14 +10,14 @@ import sqlalchemy as sa
 
 from qblock.cli.app import run
 from qblock.errors import Busy, InputError
-from qblock.joint import keys
-from qblock.joint.crosswalk import open_crosswalk
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.release import rekey as module
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
 from qblock.release.verify import verify
+from qblock.versions import keys
+from qblock.versions.crosswalk import open_crosswalk
 from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, events, insert, people_job, shown
 

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from qblock.cli.app import app
 from qblock.errors import InputError, Refused
-from qblock.joint.types import First, Types, entity_text, entity_text_of
 from qblock.release.erase import erase
 from qblock.release.retype import retype
+from qblock.versions.types import First, Types, entity_text, entity_text_of
 from qblock.warehouse import TableName, open_warehouse
 from release.crossing import ATTRIBUTES, CROSSING, alter, at, events, two
 from release.jobs import Job

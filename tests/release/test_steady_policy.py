@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from qblock.blocks import Reference
-from qblock.joint.steady import Memory, Person, Step, Trial, first_version, judge, rules_for, step, together
-from qblock.joint.steady.proposals import by_attribute
 from qblock.models import DistinctLDiversity, KAnonymity
+from qblock.versions.steady import Memory, Person, Step, Trial, first_version, judge, rules_for, step, together
+from qblock.versions.steady.proposals import by_attribute
 from release.jobs import MakeJob
 from release.test_steady_job import counts
 from release.test_waiting import ATTRIBUTES, HOLD_BACK, people_job

@@ -12,13 +12,13 @@ import sqlalchemy as sa
 
 from qblock.cli.app import run
 from qblock.errors import InputError
-from qblock.joint import turnover
-from qblock.joint.crosswalk import open_crosswalk
-from qblock.joint.lag.policy import rules_of
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.release.preview import preview
 from qblock.spec import read_spec
+from qblock.versions import turnover
+from qblock.versions.crosswalk import open_crosswalk
+from qblock.versions.lag.policy import rules_of
 from release.jobs import Job, MakeJob
 from release.test_steady_job import SIXTEEN
 from release.test_waiting import HOLD_BACK, insert, people_job

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from qblock.joint import crosswalk, turn
+from qblock.versions import crosswalk, turn
 from qblock.warehouse import postgresql_session
 from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, insert, people_job
@@ -46,7 +46,7 @@ def test_a_run_asks_in_the_words_of_the_run_before(job: Job, monkeypatch: pytest
         named.append(make())
         return named[-1]
 
-    for module in [module for name, module in sys.modules.items() if name.startswith("qblock.joint.")]:
+    for module in [module for name, module in sys.modules.items() if name.startswith("qblock.versions.")]:
         if hasattr(module, "fresh_name"):
             monkeypatch.setattr(module, "fresh_name", naming)
     job.set(entity="name")

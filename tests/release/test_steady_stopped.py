@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from qblock.joint.lag.turn import LaggingVersions
 from qblock.release.erase import erase
 from qblock.release.move import move
+from qblock.versions.lag.turn import LaggingVersions
 from release.jobs import Job, MakeJob
 from release.test_steady_job import SIXTEEN, change, counts, delete
 from release.test_waiting import HOLD_BACK, insert, people_job, shown

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from qblock.errors import QblockError, Refused
-from qblock.joint import turn
 from qblock.ledger.history import history
 from qblock.release import apply
 from qblock.release.erase import erase
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
+from qblock.versions import turn
 from release.jobs import ATTRIBUTES, Job, MakeJob
 
 pytestmark = pytest.mark.either_engine

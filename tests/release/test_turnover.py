@@ -13,12 +13,12 @@ from publish.test_publish_values import expected_digest
 
 from qblock.cli.app import run
 from qblock.errors import Refused
-from qblock.joint.crosswalk import open_crosswalk
 from qblock.ledger.stores import place_of
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
 from qblock.release.turnover import TurnoverRefused, source_digest
 from qblock.search.run import open_task
+from qblock.versions.crosswalk import open_crosswalk
 from release.jobs import Job, MakeJob
 from release.test_waiting import events, insert, people_job, shown
 

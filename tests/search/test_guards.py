@@ -17,13 +17,13 @@ from reference.tables import Block, Row, Table
 
 from qblock.blocks import Blocks, Guards, Reference
 from qblock.errors import InputError, ParameterError, Refused
-from qblock.joint.gate import check_models
 from qblock.models import EpsilonPrivacy, parameters_of
 from qblock.search.compare import compare
 from qblock.search.compare_results import epsilons
 from qblock.search.run import open_task, run_search
 from qblock.spec import GuardTable, Spec, read_spec
 from qblock.spec.schema import json_schema
+from qblock.versions.gate import check_models
 
 from .whole import load, rows_of, slow, text_of
 

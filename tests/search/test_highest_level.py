@@ -13,8 +13,6 @@ from frequency.test_samples import PRIVACY, eager, people
 from integration.sources import make_spec, opened, spec_text
 
 from qblock.errors import InputError, Refused
-from qblock.joint.lag.checks import check_node
-from qblock.joint.waiting import waiting_at
 from qblock.metrics import METRICS
 from qblock.search.audit import audit_spec
 from qblock.search.compare import compare
@@ -24,6 +22,8 @@ from qblock.search.run import open_task, run_search
 from qblock.search.strategies import STRATEGIES
 from qblock.search.utility import MARGINAL, Metrics
 from qblock.spec import load_spec
+from qblock.versions.lag.checks import check_node
+from qblock.versions.waiting import waiting_at
 
 pytestmark = pytest.mark.either_engine
 

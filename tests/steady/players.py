@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
-from qblock.joint.steady import Memory, Person, Trial, first_version, step
-from qblock.joint.steady.state import Block, Histogram, Unit
+from qblock.versions.steady import Memory, Person, Trial, first_version, step
+from qblock.versions.steady.state import Block, Histogram, Unit
 
 from .bundles import Known, bundles
 from .frames import difference, split

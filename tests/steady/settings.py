@@ -6,7 +6,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from qblock.joint.steady import Rules, rules_for, together
 from qblock.models import (
     DistinctLDiversity,
     EntropyLDiversity,
@@ -17,6 +16,7 @@ from qblock.models import (
     RecursiveCLDiversity,
     TCloseness,
 )
+from qblock.versions.steady import Rules, rules_for, together
 
 from .verdicts import Verdict, both, close, distinct, entropy, frequency, protected, recursive, sizes
 

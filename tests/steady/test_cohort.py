@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from qblock.blocks import Reference
-from qblock.joint.steady.cohort import chance_of, chance_of_distinct, chance_of_frequency, cohort_size, cohort_sizes
 from qblock.models import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, KAnonymity
+from qblock.versions.steady.cohort import chance_of, chance_of_distinct, chance_of_frequency, cohort_size, cohort_sizes
 
 NOTHING = Reference(0, (), np.zeros(0, dtype=np.int64))
 SHARES = np.array([0.5, 0.25, 0.15, 0.1])

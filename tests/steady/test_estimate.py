@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from qblock.joint.steady import Memory, Person, Trial, first_version, step
-from qblock.joint.steady.estimate import Churn, estimate
+from qblock.versions.steady import Memory, Person, Trial, first_version, step
+from qblock.versions.steady.estimate import Churn, estimate
 
 from .settings import setting
 

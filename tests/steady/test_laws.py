@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from qblock.joint.steady import Memory, Person, Rules, Step, Trial, first_version, step
-from qblock.joint.steady.state import Unit
+from qblock.versions.steady import Memory, Person, Rules, Step, Trial, first_version, step
+from qblock.versions.steady.state import Unit
 
 from .attacker import Attack
 from .bundles import balanced_bundles, bundles, frames_of_bundles

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import pytest
 
-from qblock.joint.steady import no_coin, private_coin, rules_for, together
 from qblock.models import (
     AlphaKAnonymity,
     BetaLikeness,
@@ -18,6 +17,7 @@ from qblock.models import (
     RecursiveCLDiversity,
     TCloseness,
 )
+from qblock.versions.steady import no_coin, private_coin, rules_for, together
 
 K = KAnonymity(k=5)
 T = TCloseness(t=Fraction(1, 5), distance="equal")

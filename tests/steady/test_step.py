@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from qblock.blocks import Reference
-from qblock.joint.steady import Cell, Memory, Person, Rules, Step, first_version, judge, rules_for, step
 from qblock.models import DistinctLDiversity, KAnonymity, Model, PdRecursiveCLDiversity, TCloseness
+from qblock.versions.steady import Cell, Memory, Person, Rules, Step, first_version, judge, rules_for, step
 
 BLOCK = (0,)
 MODELS: tuple[Model, ...] = (KAnonymity(k=2), DistinctLDiversity(l=2))

@@ -9,8 +9,6 @@ from typing import Any
 
 from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
-from qblock.joint.lag.turn import KEPT
-from qblock.joint.turn import TogetherRefused
 from qblock.ledger.stores import place_of
 from qblock.publish.bounds import check_copied
 from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
@@ -43,6 +41,8 @@ from qblock.search.result import refusal
 from qblock.search.run import open_snapshot, recoded, run_search, task_over
 from qblock.source import open_recoded
 from qblock.spec import Spec
+from qblock.versions.lag.turn import KEPT
+from qblock.versions.turn import TogetherRefused
 from qblock.warehouse.faults import denied
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.rights import missing_rights

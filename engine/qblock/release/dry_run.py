@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from qblock.errors import QblockError, Refused
-from qblock.joint.waiting import StartOver
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
 from qblock.release import steps
@@ -22,6 +21,7 @@ from qblock.release.recover import record_failure
 from qblock.release.run import Run
 from qblock.results.release import DryRun
 from qblock.spec import Spec
+from qblock.versions.waiting import StartOver
 from qblock.warehouse.kept_sessions import kept_sessions
 
 NOT_MADE = (steps.CopyVersion, steps.Recheck, steps.Publish, steps.Retire)

@@ -9,12 +9,6 @@ from typing import Any
 
 from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
-from qblock.joint.crosswalk import open_crosswalk, prepare
-from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
-from qblock.joint.excluded import QUEUED as WAITING
-from qblock.joint.later import lags
-from qblock.joint.turn import record_erasure
-from qblock.joint.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
 from qblock.ledger.history import retired_by
 from qblock.ledger.stamps import record_refusal
 from qblock.ledger.store import Store
@@ -30,6 +24,12 @@ from qblock.release.run import Run
 from qblock.results.release import Sharing
 from qblock.search.progress import Progress
 from qblock.spec import Spec
+from qblock.versions.crosswalk import open_crosswalk, prepare
+from qblock.versions.excluded import FAILED, LEAVING, OUT, entities_apart
+from qblock.versions.excluded import QUEUED as WAITING
+from qblock.versions.later import lags
+from qblock.versions.turn import record_erasure
+from qblock.versions.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
 from qblock.warehouse.kept_sessions import kept_sessions
 
 QUEUED = (

@@ -15,16 +15,6 @@ import numpy as np
 
 from qblock.blocks import Ints
 from qblock.errors import InputError, QblockError
-from qblock.joint.crosswalk import Crosswalk, has_crosswalk, open_crosswalk
-from qblock.joint.gate import members
-from qblock.joint.lag import memory
-from qblock.joint.lag.policy import rules_of
-from qblock.joint.lag.sizes import Sizes, size_for
-from qblock.joint.later import lags
-from qblock.joint.steady import Rules
-from qblock.joint.steady.estimate import Churn, Estimate, estimate
-from qblock.joint.texts import parts_of
-from qblock.joint.versions import published_node, recorded
 from qblock.lattice import Node
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.stores import has_place, place_of
@@ -37,6 +27,16 @@ from qblock.search.strategies import search
 from qblock.search.task import Task
 from qblock.search.utility import Metrics
 from qblock.spec import Spec
+from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk
+from qblock.versions.gate import members
+from qblock.versions.lag import memory
+from qblock.versions.lag.policy import rules_of
+from qblock.versions.lag.sizes import Sizes, size_for
+from qblock.versions.later import lags
+from qblock.versions.steady import Rules
+from qblock.versions.steady.estimate import Churn, Estimate, estimate
+from qblock.versions.texts import parts_of
+from qblock.versions.versions import published_node, recorded
 
 MOST_WAIT = 26
 MOST_LAG = 0.05

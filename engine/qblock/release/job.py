@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from qblock.joint.crosswalk import names_of_a_run
-from qblock.joint.policies import joint_versions
-from qblock.joint.waiting import StartOver
 from qblock.ledger.store import HeldLock, Store
 from qblock.publish.targets import Identity, Target
 from qblock.release import move, private_state, steps
 from qblock.release.identity import check_identity
 from qblock.release.log import Reporter
 from qblock.spec import Spec
+from qblock.versions.crosswalk import names_of_a_run
+from qblock.versions.policies import joint_versions
+from qblock.versions.waiting import StartOver
 
 
 class Job:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from qblock.errors import InputError, Refused
-from qblock.joint import turnover
-from qblock.joint.crosswalk import has_crosswalk, open_crosswalk
-from qblock.joint.missing import Missing, missing
-from qblock.joint.named import kept_people, looked_up
-from qblock.joint.sharing import sharing
 from qblock.ledger.history import published_versions
 from qblock.ledger.store import Store
 from qblock.release import steps
 from qblock.release.plan import Plan, plan_erase
 from qblock.results.release import Sharing
 from qblock.spec import Spec
+from qblock.versions import turnover
+from qblock.versions.crosswalk import has_crosswalk, open_crosswalk
+from qblock.versions.missing import Missing, missing
+from qblock.versions.named import kept_people, looked_up
+from qblock.versions.sharing import sharing
 from qblock.warehouse import warehouse_of
 
 NOBODY = (
@@ -86,7 +86,7 @@ def named_people(place: Store, spec: Spec, names: Sequence[str]) -> list[str]:
 
 
 def missing_people(place: Store, spec: Spec, request: ErasureRequest) -> Missing:
-    """Whom the source has no more. Raises what `joint.missing` raises, and Refused for another number than was
+    """Whom the source has no more. Raises what `versions.missing` raises, and Refused for another number than was
     confirmed, or where none was and they are more than one in `turnover.ONE_IN`: the source may be wrong."""
     with place.read() as reader:
         versions, current = published_versions(reader.history(spec.release)), reader.pointer(spec.release)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from qblock.errors import InputError, QblockError, Refused
-from qblock.joint.versions import UNPROTECTED
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
+from qblock.versions.versions import UNPROTECTED
 
 KEPT_MAP = "the published recoding map was kept: all versions that are checked together have the same boxes"
 SWITCHED = (

@@ -21,8 +21,6 @@ import sqlalchemy as sa
 
 from qblock.effects import current_effects
 from qblock.errors import InputError, Refused
-from qblock.joint.padding import nobody
-from qblock.joint.tables import tables as crosswalk_tables
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import IDENTIFYING, Event, RecordedEvent, canonical
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
@@ -38,6 +36,8 @@ from qblock.release import private_state, roles
 from qblock.release.identity import difference
 from qblock.results.release import Ended
 from qblock.spec import Spec, spec_digest
+from qblock.versions.padding import nobody
+from qblock.versions.tables import tables as crosswalk_tables
 from qblock.warehouse.kept_sessions import kept_sessions
 
 ROLLED = ("episode", "signature", "rolled")

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qblock.errors import QblockError
-from qblock.joint.cohorts import check_cohorts
 from qblock.ledger import schema
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import Store
@@ -17,6 +16,7 @@ from qblock.release.identity import check_identity
 from qblock.release.maps import named_map
 from qblock.release.steps import Step
 from qblock.spec import Spec
+from qblock.versions.cohorts import check_cohorts
 from qblock.warehouse.connect import engine_of_source
 from qblock.warehouse.faults import denied
 from qblock.warehouse.kept_sessions import kept_sessions

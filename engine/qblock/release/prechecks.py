@@ -14,10 +14,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import open_crosswalk
-from qblock.joint.lag import memory
-from qblock.joint.lag.turn import LaggingVersions
-from qblock.joint.versions import ONLY_UNPROTECTED
 from qblock.ledger.events import canonical
 from qblock.ledger.kept import Kept
 from qblock.publish.digest import relation_digest
@@ -30,6 +26,10 @@ from qblock.source.columns import checked_columns, columns_read, tables_read
 from qblock.spec import Spec, spec_digest
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.version import __version__
+from qblock.versions.crosswalk import open_crosswalk
+from qblock.versions.lag import memory
+from qblock.versions.lag.turn import LaggingVersions
+from qblock.versions.versions import ONLY_UNPROTECTED
 from qblock.warehouse.protocol import Session, TableName
 
 

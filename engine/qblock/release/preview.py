@@ -12,15 +12,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError, Refused
-from qblock.joint.admission import Admission
-from qblock.joint.crosswalk import has_crosswalk, open_crosswalk
-from qblock.joint.lag import memory
-from qblock.joint.lag.checks import check_layout, check_node
-from qblock.joint.lag.outlook import Outlook, outlook
-from qblock.joint.lag.policy import rules_of
-from qblock.joint.later import lags, later_versions
-from qblock.joint.steady.estimate import Churn
-from qblock.joint.turnover import turnover
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.store import Store
@@ -34,6 +25,15 @@ from qblock.search.run import open_snapshot, open_task, run_search
 from qblock.source import SourceTable, open_recoded
 from qblock.source.columns import repeated_people, tables_read
 from qblock.spec import Spec, spec_digest
+from qblock.versions.admission import Admission
+from qblock.versions.crosswalk import has_crosswalk, open_crosswalk
+from qblock.versions.lag import memory
+from qblock.versions.lag.checks import check_layout, check_node
+from qblock.versions.lag.outlook import Outlook, outlook
+from qblock.versions.lag.policy import rules_of
+from qblock.versions.later import lags, later_versions
+from qblock.versions.steady.estimate import Churn
+from qblock.versions.turnover import turnover
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.connect import engine_of_source
 from qblock.warehouse.kept_sessions import kept_sessions

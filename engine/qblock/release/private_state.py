@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qblock.errors import Refused
-from qblock.joint.reading import Contents, contents, lacking
 from qblock.ledger.events import PUBLISHING
 from qblock.ledger.stamps import SHOWN, Written, written
 from qblock.ledger.store import OPEN_SECONDS, Store
 from qblock.publish.targets import Mark, Target
 from qblock.spec import Spec
+from qblock.versions.reading import Contents, contents, lacking
 
 
 @dataclass(frozen=True)

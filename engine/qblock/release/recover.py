@@ -6,13 +6,13 @@ from contextlib import suppress
 from dataclasses import fields
 
 from qblock.errors import QblockError, Refused
-from qblock.joint.later import joint_check
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
 from qblock.ledger.kept import forget_kept
 from qblock.ledger.reader import LedgerReader
 from qblock.release.job import Job
+from qblock.versions.later import joint_check
 
 SECONDS = 2.0
 """A run that is being stopped does not wait long for the ledger."""

@@ -8,13 +8,13 @@ import sqlalchemy as sa
 
 from qblock.effects import current_effects
 from qblock.errors import InputError
-from qblock.joint.crosswalk import open_crosswalk, prepare
-from qblock.joint.keys import new_key, rekeyed_event, settle
 from qblock.ledger import schema
 from qblock.ledger.chain import record
 from qblock.ledger.store import Store
 from qblock.release import private_state
 from qblock.results.release import Rekeyed
+from qblock.versions.crosswalk import open_crosswalk, prepare
+from qblock.versions.keys import new_key, rekeyed_event, settle
 from qblock.warehouse.kept_sessions import kept_sessions
 
 BACKUPS = "backups from before still hold the old digests and keys: keep them as private as the crosswalk, or drop them"

@@ -3,7 +3,7 @@ now.
 
 Values are converted where each reads the same both ways: its text is a value of the new type, and the text of that
 value is the old one in the old type. Signatures and labels are of blocks, so they stay. Entities keep the digest of
-their value in its first type, since nothing keeps the text of people who are gone (joint.types.entity_text).
+their value in its first type, since nothing keeps the text of people who are gone (versions.types.entity_text).
 """
 
 from __future__ import annotations
@@ -11,11 +11,6 @@ from __future__ import annotations
 import secrets
 
 from qblock.errors import Busy, InputError, Refused
-from qblock.joint.crosswalk import Crosswalk, has_crosswalk, open_crosswalk, prepare, record_with
-from qblock.joint.retyping import NewTexts, new_texts, rewrite
-from qblock.joint.type_checks import changed, check_somebody, remedy
-from qblock.joint.types import Types, named, types_of
-from qblock.joint.versions import recorded
 from qblock.ledger.events import PUBLISHING, Event
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
@@ -26,6 +21,11 @@ from qblock.results.release import Retyped, TypeChange
 from qblock.source import recoded_columns
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec
+from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk, prepare, record_with
+from qblock.versions.retyping import NewTexts, new_texts, rewrite
+from qblock.versions.type_checks import changed, check_somebody, remedy
+from qblock.versions.types import Types, named, types_of
+from qblock.versions.versions import recorded
 from qblock.warehouse import TableName, warehouse_of
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import Column, Session

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from qblock.effects import current_effects
 from qblock.errors import Refused
-from qblock.joint.later import WITHOUT_ENTITY, joint_check
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, RecordedEvent, State
 from qblock.ledger.history import UNFINISHED, published_versions
@@ -34,6 +33,7 @@ from qblock.release.retire import check_not_retired
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
 from qblock.search.assessment import requirements_json
 from qblock.spec import Spec, spec_digest
+from qblock.versions.later import WITHOUT_ENTITY, joint_check
 from qblock.warehouse.kept_sessions import kept_sessions
 
 NEXT_RUN = (

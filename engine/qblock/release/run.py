@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from qblock.joint.later import joint_check, later_versions
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, HowChosen, RecordedEvent, State, canonical
 from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept, write_spec
@@ -32,6 +31,7 @@ from qblock.search.task import Task
 from qblock.spec import spec_digest
 from qblock.spec.digest import canonical as canonical_spec
 from qblock.spec.model import RangesShown
+from qblock.versions.later import joint_check, later_versions
 
 NOT_JOINT = (
     "versions of this release are not protected together: whoever keeps several of them may learn more than each one "

@@ -4,15 +4,15 @@ source."""
 from __future__ import annotations
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import Crosswalk, open_crosswalk, record_with
-from qblock.joint.turnover import Turnover, keep, turnover
-from qblock.joint.waiting import StartOver
 from qblock.ledger.events import Event
 from qblock.ledger.kept import PublishedColumn
 from qblock.publish.digest import content_digest
 from qblock.release.run import Run
 from qblock.source import SourceTable
 from qblock.spec import Spec
+from qblock.versions.crosswalk import Crosswalk, open_crosswalk, record_with
+from qblock.versions.turnover import Turnover, keep, turnover
+from qblock.versions.waiting import StartOver
 
 
 class TurnoverRefused(Refused):

@@ -1,0 +1,208 @@
+"""Who is in a version, and with which quasi-identifiers: the source as the checks of successive releases let it in.
+
+Somebody who moves to another block would be alone in a joint cell. So the quasi-identifiers of an entity are those of
+its first publication, and moves wait. Entities that are set apart (a cohort that failed, people who withdrew) are left
+out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.ledger.events import canonical
+from qblock.ledger.store import Store
+from qblock.source import SourceTable
+from qblock.source.columns import columns_read
+from qblock.spec import Spec
+from qblock.versions.crosswalk import Crosswalk, fresh_name, open_crosswalk
+from qblock.versions.episodes import NOTHING
+from qblock.versions.texts import part_of, texts_of, together
+from qblock.versions.type_checks import cannot_hold, check_types
+from qblock.versions.types import entity_text
+from qblock.versions.versions import DIGEST, Candidate, entity_of, first_of, recorded
+from qblock.warehouse.protocol import Column, Session
+from qblock.warehouse.queries import Query
+from qblock.warehouse.values import fits
+
+GONE = ("out", "leaving")
+"""States of entities set apart that are in no version."""
+
+
+@dataclass(eq=False)
+class Admission:
+    """The hook of `open_source` that lets the source in: `open_task(spec, relation=Admission(spec, place))`.
+
+    leaving: digests of people whose withdrawal takes effect; shown: the versions that were published, whose column
+    types those of the source must be (None: not checked); read_only: as of `open_crosswalk`. After the call, `known`
+    and `excluded` are what it left beside the source: the frozen quasi-identifiers (entity, names, place) and the
+    entities left out (entity), or None; `everybody` is the whole source with the digests (column DIGEST).
+    """
+
+    spec: Spec
+    place: Store
+    leaving: Sequence[str] = ()
+    shown: Collection[int] | None = None
+    read_only: bool = field(default=False, kw_only=True)
+    known: sa.FromClause | None = field(default=None, init=False)
+    excluded: sa.FromClause | None = field(default=None, init=False)
+    everybody: sa.FromClause | None = field(default=None, init=False)
+    _moves: Query | None = field(default=None, init=False)
+
+    def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
+        """The source's table, or a query over it with the columns that a run reads (the login may be granted no other);
+        reads the crosswalk in the session's snapshot.
+
+        The quasi-identifiers come out in the type that they compare in.
+        """
+        entity = self.spec.entity
+        if entity is None or self.spec.versions.joint == "none":
+            return table
+        with open_crosswalk(self.place, session, read_only=self.read_only) as crosswalk:
+            release = self.spec.release
+            if self.shown is not None:
+                check_types(crosswalk, self.spec, columns, self.shown)
+            t = crosswalk.tables
+            gone = sa.select(t.apart.c.entity).where(t.apart.c.release == release, t.apart.c.state.in_(GONE))
+            if crosswalk.own.scalar(sa.select(sa.func.count()).select_from(gone.subquery())):
+                self.excluded = crosswalk.lend(gone)
+            layouts = crosswalk.own.fetch(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
+            names = layouts["names"].to_pylist()
+            if names:
+                self.known = crosswalk.lend(frozen(crosswalk, release))
+            self._check_types(session, columns, names)
+            known = [v for v in recorded(crosswalk) if v.key.release != release or self._counts(v.key.version)]
+            first = first_of(crosswalk, known, self.spec, columns)
+            person = session.comparable(table.c[entity], columns[entity])
+            who = crosswalk.entity(entity_text(session, person, columns[entity], first), table).label(DIGEST)
+            read = [column for column in table.c if column.name in columns_read(self.spec)]
+            rows = sa.select(*read, who).subquery("qblock_source")
+            self.everybody = rows
+            if not names and self.excluded is None and not self.leaving:
+                # Where everybody's digest was asked for, it is not asked for again.
+                return rows if crosswalk.hashes else table
+        joined: sa.FromClause = rows
+        if self.known is not None:
+            joined = rows.outerjoin(self.known, self.known.c.entity == rows.c[DIGEST])
+            self._moves = self._moved(session, rows, columns)
+        selected = []
+        for column in read:
+            value: sa.ColumnElement[Any] = rows.c[column.name]
+            if self.known is not None and column.name in self.spec.quasi_identifiers:
+                value = self._frozen(session, value, columns[column.name], names)
+            selected.append(value.label(column.name))
+        query = sa.select(*selected, rows.c[DIGEST]).select_from(joined)
+        return self._without(session, query, rows).subquery("qblock_admitted")
+
+    def _counts(self, version: int) -> bool:
+        """Whether a recorded version was published: one that never was is discarded by the check of the next one."""
+        return self.shown is None or version in self.shown
+
+    def moves(self, session: Session) -> int:
+        """How many entities have moved since their first publication; the moves wait. A count for the private
+        ledger."""
+        return 0 if self._moves is None else int(session.scalar(self._moves))
+
+    def _moved(self, session: Session, rows: sa.FromClause, columns: dict[str, Column]) -> Query:
+        assert self.known is not None
+        names = self.spec.quasi_identifiers
+        values = {name: session.comparable(rows.c[name], columns[name]) for name in names}
+        now = together([session.text_of(value, columns[name].kind) for name, value in values.items()])
+        layout = sa.cast(sa.literal(canonical(list(names))), sa.Text)
+        both = rows.join(self.known, self.known.c.entity == rows.c[DIGEST])
+        counted = sa.select(sa.func.count()).select_from(both)
+        return counted.where(self.known.c.place != now, self.known.c.names == layout)
+
+    def _check_types(self, session: Session, columns: dict[str, Column], layouts: Sequence[str]) -> None:
+        """Refuse a column whose type cannot hold what is frozen of it: a cast in the query would fail, or quote it."""
+        for name in self.spec.quasi_identifiers:
+            for layout in layouts if columns[name].kind != "text" else ():
+                position = _position(layout, name)
+                if position is None or self.known is None:
+                    continue
+                text = part_of(self.known.c.place, position)
+                same = self.known.c.names == sa.cast(sa.literal(layout), sa.Text)
+                values = session.fetch(sa.select(text.label("value")).where(same).distinct())["value"].to_pylist()
+                if not all(value is None or fits(value, columns[name]) for value in values):
+                    raise cannot_hold(columns[name])
+
+    def _frozen(
+        self, session: Session, raw: sa.ColumnElement[Any], column: Column, layouts: Sequence[str]
+    ) -> sa.ColumnElement[Any]:
+        assert self.known is not None
+        cases = []
+        for layout in layouts:
+            position = _position(layout, column.name)
+            if position is not None:
+                text = part_of(self.known.c.place, position)
+                same = self.known.c.names == sa.cast(sa.literal(layout), sa.Text)
+                cases.append((same, session.convert(text, column)))
+        now = session.comparable(raw, column)
+        return sa.case(*cases, else_=now) if cases else now
+
+    def _without(self, session: Session, query: Query, rows: sa.FromClause) -> Query:
+        who = rows.c[DIGEST]
+        if self.excluded is not None:
+            query = query.where(who.not_in(sa.select(self.excluded.c.entity)))
+        if self.leaving:
+            leaving = session.load(fresh_name(), pa.table({"entity": pa.array(self.leaving, pa.string())}))
+            query = query.where(who.not_in(sa.select(leaving.c.entity)))
+        return query
+
+
+def frozen(crosswalk: Crosswalk, release: str) -> Query:
+    """The quasi-identifiers that a release has frozen: entity, names (a JSON list), place (their texts)."""
+    t = crosswalk.tables
+    # Not by a window function: DuckDB 1.5 fails internally on some plans that keep the first row of a window.
+    newest = (
+        sa.select(t.frozen.c.entity, sa.func.max(t.frozen.c.version).label("version"))
+        .where(t.frozen.c.release == release)
+        .group_by(t.frozen.c.entity)
+        .subquery("qblock_newest")
+    )
+    same = sa.and_(t.frozen.c.entity == newest.c.entity, t.frozen.c.version == newest.c.version)
+    columns = (t.frozen.c.entity, t.frozen.c.names, t.frozen.c.place)
+    return sa.select(*columns).select_from(t.frozen.join(newest, same)).where(t.frozen.c.release == release)
+
+
+def freeze(crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> None:
+    """Freeze the quasi-identifiers of all whom the candidate is the first to show, in the transaction that records it.
+
+    A block that failed for its values is shown by its label, so its people are frozen too. source: opened by an
+    Admission, whose values of earlier entities already are the frozen ones.
+    """
+    t, about = crosswalk.tables.frozen, candidate.about
+    names = canonical(list(source.quasi_identifiers))
+    layout = sa.cast(sa.literal(names), sa.Text)
+    known = frozen(crosswalk, about.key.release).subquery("known")
+    same = sa.and_(known.c.entity == candidate.rows.c.entity, known.c.names == layout)
+    new = crosswalk.own.store(
+        fresh_name(),
+        sa.select(candidate.rows.c.entity)
+        .select_from(candidate.rows.outerjoin(known, same))
+        .where(candidate.rows.c.shown != NOTHING, known.c.entity.is_(None)),
+    )
+    if crosswalk.own.scalar(sa.select(sa.func.count()).select_from(new)):
+        wanted = crosswalk.lend(sa.select(new.c.entity))
+        texts = together(texts_of(source, source.quasi_identifiers))
+        rows = sa.select(entity_of(crosswalk, source).label("entity"), texts.label("place")).subquery("rows")
+        query = sa.select(rows.c.entity, rows.c.place).select_from(rows.join(wanted, wanted.c.entity == rows.c.entity))
+        brought = crosswalk.bring(query)
+        columns: list[Any] = [sa.cast(sa.literal(about.key.release), sa.Text), sa.literal(about.key.version)]
+        into = sa.insert(t).from_select(
+            ["release", "version", "names", "entity", "place"],
+            sa.select(*columns, layout, brought.c.entity, brought.c.place),
+        )
+        crosswalk.own.run(into)
+        crosswalk.own.drop(brought)
+    crosswalk.own.drop(new)
+
+
+def _position(layout: str, name: str) -> int | None:
+    names = json.loads(layout)
+    return names.index(name) if name in names else None

@@ -1,0 +1,277 @@
+"""What the reports on versions together are made of: counts from the crosswalk, and whole label vectors.
+
+The vectors are rebuilt from the crosswalk's rows, independently of the rolled signatures that the gate uses.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.blocks import Ints
+from qblock.hierarchy import Hierarchy
+from qblock.spec import Spec
+from qblock.versions.bounds import (
+    LIMIT,
+    Change,
+    Component,
+    Evidence,
+    Label,
+    bounds,
+    delta_check,
+    equal_signatures,
+    fewest,
+    supports,
+)
+from qblock.versions.crosswalk import Crosswalk, decoded, fresh_name
+from qblock.versions.episodes import FAILED, NOTHING, PUBLISHED, VersionKey
+from qblock.versions.gate import members
+from qblock.versions.versions import Candidate, RecordedVersion, recorded
+
+COMPARED = 10
+"""Earlier versions that the newest one is compared with, block by block."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a report says of a sensitive attribute: the fewest values that remain possible for anybody who was shown,
+    and for how many episodes only one does."""
+
+    attribute: str
+    supports: int
+    supports_certain: int
+    bounds: int
+    bounds_certain: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Reports on versions together. changes: with the earlier version; compared: how many versions were.
+
+    left and components are empty where a history has too many joint cells (`explained` is False).
+    """
+
+    versions: tuple[VersionKey, ...]
+    explained: bool
+    left: tuple[Left, ...]
+    changes: tuple[tuple[VersionKey, Change], ...]
+    compared: int
+    components: tuple[Component, ...]
+
+    def lines(self) -> list[str]:
+        """Sentences for the person who must act: only counts, since they end in logs and in the ledger."""
+        said = []
+        for key in dict.fromkeys(key for key, _ in self.changes):
+            counts = Counter(change.what for other, change in self.changes if other == key)
+            parts = [f"{what} {plural(n, 'block')}" for what, n in counts.items()]
+            said.append(f"since version {key.version} of {key.release} too few people {', '.join(parts)}")
+        for left in self.left:
+            said.append(
+                f"{left.attribute}: an attacker who knows the blocks of one person only is left with at least "
+                f"{plural(left.supports, 'value')}, and certain about {plural(left.supports_certain, 'person')}; one "
+                f"who counts over all blocks is left with at least {plural(left.bounds, 'value')}, and certain about "
+                f"{plural(left.bounds_certain, 'person')}"
+            )
+        harmless = sum(c.rows for c in self.components if c.values is not None and c.values > 1)
+        if harmless:
+            said.append(
+                f"{plural(harmless, 'person')} in components whose blocks all hold the same values equally often"
+            )
+        if not self.explained:
+            said.append(f"there are more than {LIMIT} joint cells: too many to say which values remain in each")
+        return said
+
+
+def plural(n: int, word: str) -> str:
+    """A number of things: 1 block, 2 blocks, 3 people."""
+    plural_form = "people" if word == "person" else f"{word}s"
+    return f"{n:,} {word if n == 1 else plural_form}"
+
+
+def explanation(
+    crosswalk: Crosswalk, spec: Spec, hierarchies: Sequence[Hierarchy], k: int, candidate: Candidate | None = None
+) -> Explanation:
+    """The reports on all versions that the audience may hold, with a candidate as the newest or without.
+
+    hierarchies: of this run, in the order of the quasi-identifiers; k: below which a change is reported.
+    """
+    versions = [v for v in members(spec, recorded(crosswalk)) if candidate is None or v.key != candidate.about.key]
+    if candidate is not None:
+        versions.append(candidate.about)
+    rows = _rows(crosswalk, versions, candidate)
+    vectors = _vectors(crosswalk, rows, len(versions))
+    left: list[Left] = []
+    components: list[Component] = []
+    if vectors is not None:
+        margins = _margins(crosswalk, rows)
+        for i, name in enumerate(spec.sensitives):
+            evidence, failed = evidence_of(*vectors, margins, i)
+            left.append(_left(name, evidence))
+            if len(spec.sensitives) == 1:
+                components = equal_signatures(evidence, failed)
+    changes, compared = _changes(crosswalk, rows, versions, hierarchies, candidate, k)
+    keys = tuple(version.key for version in versions)
+    return Explanation(keys, vectors is not None, tuple(left), tuple(changes), compared, tuple(components))
+
+
+def _left(name: str, evidence: Evidence) -> Left:
+    values = []
+    for possible in (supports(evidence), bounds(evidence).upper > 0):
+        certain = (possible.sum(axis=1) < 2) & evidence.shown
+        values += [fewest(possible, evidence) or 0, int(evidence.rows[certain].sum())]
+    return Left(name, *values)
+
+
+def _rows(crosswalk: Crosswalk, versions: Sequence[RecordedVersion], candidate: Candidate | None) -> sa.TableClause:
+    """entity, at (the number of the version), shown, block, value, of all versions."""
+    t = crosswalk.tables.row
+    recorded_ones = versions[: len(versions) - (candidate is not None)]
+    keys = pa.table(
+        {
+            "release": pa.array([v.key.release for v in recorded_ones], pa.string()),
+            "version": pa.array([v.key.version for v in recorded_ones], pa.int64()),
+            "at": pa.array(range(len(recorded_ones)), pa.int64()),
+        }
+    )
+    wanted = crosswalk.own.load(fresh_name(), keys)
+    same = sa.and_(t.c.release == wanted.c.release, t.c.version == wanted.c.version)
+    query = sa.select(t.c.entity, wanted.c.at, t.c.shown, t.c.block, t.c.value).select_from(t.join(wanted, same))
+    if candidate is None:
+        return crosswalk.own.store(fresh_name(), query)
+    new = candidate.rows
+    at = sa.cast(sa.literal(len(recorded_ones)), sa.BigInteger).label("at")
+    both = sa.union_all(query, sa.select(new.c.entity, at, new.c.shown, new.c.block, new.c.value)).subquery()
+    return crosswalk.own.store(fresh_name(), sa.select(*both.c))
+
+
+def _vectors(crosswalk: Crosswalk, rows: sa.TableClause, versions: int) -> tuple[list[tuple[Label, ...]], Ints] | None:
+    """The label vector of each joint cell and its episodes; None where there are more than LIMIT."""
+    before = sa.func.lag(rows.c.value).over(partition_by=rows.c.entity, order_by=rows.c.at)
+    changed = sa.select(rows, sa.case((before != rows.c.value, 1), else_=0).label("changed")).subquery()
+    run = sa.func.sum(changed.c.changed).over(partition_by=changed.c.entity, order_by=changed.c.at).label("run")
+    numbered = sa.select(changed, run).subquery()
+    label = sa.cast(numbered.c.at, sa.Text).concat(numbered.c.shown).concat(sa.cast(numbered.c.block, sa.Text))
+    vector = sa.func.string_agg(label, sa.literal_column("' '")).aggregate_order_by(numbered.c.at)
+    vectors = (
+        sa.select(vector.label("vector"))
+        .where(numbered.c.shown != NOTHING)
+        .group_by(numbered.c.entity, numbered.c.run)
+        .subquery()
+    )
+    query = sa.select(vectors.c.vector, sa.func.count().label("n")).group_by(vectors.c.vector).limit(LIMIT + 1)
+    table = crosswalk.own.fetch(query)
+    if len(table) > LIMIT:
+        return None
+    return [_labels(text, versions) for text in table["vector"].to_pylist()], np.array(table["n"].to_pylist(), np.int64)
+
+
+def _labels(text: str, versions: int) -> tuple[Label, ...]:
+    labels: list[Label] = [None] * versions
+    for item in text.split():
+        kind = PUBLISHED if PUBLISHED in item else FAILED
+        at, block = item.split(kind)
+        labels[int(at)] = (kind, int(block))
+    return tuple(labels)
+
+
+def _margins(crosswalk: Crosswalk, rows: sa.TableClause) -> list[dict[str, Any]]:
+    columns = (rows.c.at, rows.c.shown, rows.c.block, rows.c.value)
+    query = sa.select(*columns, sa.func.count().label("n")).where(rows.c.shown != NOTHING).group_by(*columns)
+    return list(crosswalk.own.fetch(query).to_pylist())
+
+
+def evidence_of(
+    vectors: Sequence[tuple[Label, ...]], rows: Ints, margins: Sequence[dict[str, Any]], attribute: int
+) -> tuple[Evidence, dict[tuple[int, int], Ints]]:
+    """The evidence on one of the sensitive attributes, and the counts of failed blocks."""
+    texts = [decoded(row["value"])[attribute] for row in margins]
+    values = sorted(set(texts), key=lambda text: (text is not None, text))
+    number = {text: i for i, text in enumerate(values)}
+    by_kind: dict[str, dict[tuple[int, int], Ints]] = {PUBLISHED: {}, FAILED: {}}
+    for row, text in zip(margins, texts, strict=True):
+        counts = by_kind[row["shown"]].setdefault((row["at"], row["block"]), np.zeros(len(values), dtype=np.int64))
+        counts[number[text]] += row["n"]
+    names = tuple("" if text is None else text for text in values)
+    return Evidence(tuple(vectors), rows, names, by_kind[PUBLISHED]), by_kind[FAILED]
+
+
+def _changes(
+    crosswalk: Crosswalk,
+    rows: sa.TableClause,
+    versions: Sequence[RecordedVersion],
+    hierarchies: Sequence[Hierarchy],
+    candidate: Candidate | None,
+    k: int,
+) -> tuple[list[tuple[VersionKey, Change]], int]:
+    """The delta check of the newest version with the ones before, newest first, and how many could be compared."""
+    if not versions:
+        return [], 0
+    newest, at = versions[-1], len(versions) - 1
+    names = tuple(hierarchy.attribute for hierarchy in hierarchies)
+    changes: list[tuple[VersionKey, Change]] = []
+    compared = 0
+    for other in reversed(range(max(0, at - COMPARED), at)):
+        earlier = versions[other]
+        if (earlier.quasi_identifiers, newest.quasi_identifiers) != (names, names):
+            continue
+        join = tuple(map(max, earlier.node, newest.node))
+        before = joined_labels(_labels_of(crosswalk, earlier, None), hierarchies, earlier.node, join)
+        after = joined_labels(_labels_of(crosswalk, newest, candidate), hierarchies, newest.node, join)
+        if before is None or after is None:
+            continue
+        compared += 1
+        pairs = [
+            (
+                None if row["before"] is None else before[row["before"]],
+                None if row["after"] is None else after[row["after"]],
+                row["n"],
+            )
+            for row in crosswalk.own.fetch(_pairs(rows, other, at)).to_pylist()
+        ]
+        changes += [(earlier.key, change) for change in delta_check(pairs, k)]
+    return changes, compared
+
+
+def _pairs(rows: sa.TableClause, earlier: int, later: int) -> Any:
+    before, after = (
+        sa.select(rows.c.entity, rows.c.block).where(rows.c.at == at, rows.c.shown == PUBLISHED).subquery()
+        for at in (earlier, later)
+    )
+    both = before.outerjoin(after, before.c.entity == after.c.entity, full=True)
+    columns = before.c.block.label("before"), after.c.block.label("after")
+    return sa.select(*columns, sa.func.count().label("n")).select_from(both).group_by(before.c.block, after.c.block)
+
+
+def _labels_of(crosswalk: Crosswalk, version: RecordedVersion, candidate: Candidate | None) -> dict[int, list[str]]:
+    if candidate is not None:
+        return {block: json.loads(label) for block, label in enumerate(candidate.labels)}
+    t = crosswalk.tables.block
+    same = (t.c.release == version.key.release, t.c.version == version.key.version)
+    table = crosswalk.own.fetch(sa.select(t.c.block, t.c.label).where(*same))
+    return dict(
+        zip(table["block"].to_pylist(), (json.loads(label) for label in table["label"].to_pylist()), strict=True)
+    )
+
+
+def joined_labels(
+    labels: dict[int, list[str]], hierarchies: Sequence[Hierarchy], node: Sequence[int], join: Sequence[int]
+) -> dict[int, str] | None:
+    """The label of each block of a node in a coarser one; None where a label is no longer in its hierarchy."""
+    maps = [
+        dict(zip(hierarchy.shown(fine), hierarchy.shown(coarse), strict=True))
+        for hierarchy, fine, coarse in zip(hierarchies, node, join, strict=True)
+    ]
+    joined = {}
+    for block, texts in labels.items():
+        coarser = [known.get(text) for known, text in zip(maps, texts, strict=True)]
+        if any(text is None for text in coarser):
+            return None
+        joined[block] = ", ".join(str(text) for text in coarser)
+    return joined

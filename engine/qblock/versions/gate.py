@@ -1,0 +1,287 @@
+"""J1 and J1-linked: whether all that an audience was ever shown still satisfies the models, for readers who do not know
+whose value changed and for those who do.
+
+Sound for candidates: exchanging the values of two episodes of one cell changes no published table and no suppression,
+so every value of a cell stays possible for everybody in it. It does not bound the beliefs of somebody who weighs all
+consistent tables alike, and it does not cover that finer nodes failed (releases.md sections 2 and 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.blocks import Blocks, Mask, Reference
+from qblock.errors import InputError, QblockError, Refused
+from qblock.models import Model
+from qblock.models.multi import Attribute, split
+from qblock.models.multi import passes as multi_passes
+from qblock.search.assessment import HELD_BY_ALL
+from qblock.spec import Requirement, Spec
+from qblock.versions.cells import Cells, by_value, codes_of, held_by_all, read_cells
+from qblock.versions.crosswalk import Crosswalk, fresh_name
+from qblock.versions.episodes import Mode, VersionKey, episodes, joint_cells, next_episodes, placed, roll
+from qblock.versions.versions import Candidate, RecordedVersion, recorded
+from qblock.warehouse.queries import Query
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the check of versions together found: only counts.
+
+    versions: how many were checked together; cells: joint cells that were ever shown; failing, rows: cells that fail
+    and the episodes in them; models: name and failing cells of each requirement that fails. considered: the versions,
+    oldest first, with the candidate last; names: of the failing cells (private: `members_of` joins them to persons).
+    """
+
+    mode: Mode
+    versions: int
+    cells: int
+    failing: int
+    rows: int
+    models: tuple[tuple[str, int], ...]
+    considered: tuple[VersionKey, ...] = ()
+    names: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def passed(self) -> bool:
+        return not self.failing
+
+
+OF_COUNT = {
+    "rows": "`count: rows`",
+    "entities": "`count: entities`",
+    "entities by rows": "`count: entities` with `versions.row_counts: known`",
+}
+"""`Spec.counted`, as a spec says it."""
+
+
+def members(spec: Spec, versions: Sequence[RecordedVersion]) -> list[RecordedVersion]:
+    """The recorded versions that this spec's readers may hold, oldest first.
+
+    Its own, those of the releases it names as `versions.audience`, and those of releases that name it. Releases that
+    share no sensitive attribute with it tell nothing about its values. Raises InputError for one with some of them, and
+    for one that tells people apart in another way (`count`, `versions.row_counts`).
+    """
+    newest = {v.key.release: v for v in versions}
+    named = {spec.release, *spec.versions.audience}
+    named |= {release for release, v in newest.items() if spec.release in v.audience}
+    readable = []
+    for version in versions:
+        if version.key.release not in named:
+            continue
+        if version.sensitive != spec.sensitives:
+            if version.key.release != spec.release and not set(version.sensitive) & set(spec.sensitives):
+                continue
+            raise InputError(
+                f"{spec.at('versions', 'audience')}: version {version.key.version} of release {version.key.release} "
+                f"has the sensitive attributes {', '.join(version.sensitive) or '(none)'}, and {spec.release} has "
+                f"{', '.join(spec.sensitives) or '(none)'}: they cannot be checked together; name the same ones in the "
+                "same order, or write `versions: {joint: none}`"
+            )
+        if version.counted != spec.counted:
+            key = version.key
+            own = key.release == spec.release
+            remedy = (
+                "Write both as they were" if own else "Leave it out of `versions.audience` if no reader can hold both"
+            )
+            raise InputError(
+                f"{spec.at('count') if own else spec.at('versions', 'audience')}: version {key.version} of release "
+                f"{key.release} tells people apart by {OF_COUNT[version.counted]}, and {spec.release} by "
+                f"{OF_COUNT[spec.counted]}: they cannot be checked together. {remedy}, or write "
+                "`versions: {joint: none}`"
+            )
+        readable.append(version)
+    return readable
+
+
+def check(
+    crosswalk: Crosswalk,
+    spec: Spec,
+    references: Sequence[Sequence[Reference]],
+    candidate: Candidate | None = None,
+    mode: Mode | None = None,
+) -> Verdict:
+    """Check all versions that the audience could ever read, with one that is about to be published or without.
+
+    references: of this run, for each requirement one for each of its sensitive attributes; they bring the priors. mode:
+    one of the two rules alone; None for both, with the verdict of the one that fails. Raises Refused for models that
+    are not defined for joint cells, InputError for an audience that cannot be checked.
+    """
+    versions = [v for v in members(spec, recorded(crosswalk)) if candidate is None or v.key != candidate.about.key]
+    keys = [version.key for version in versions]
+    if versions:
+        check_models(spec)
+    roll(crosswalk, spec.release, keys)
+    query = _episodes(crosswalk, spec, candidate)
+    if candidate is not None:
+        versions, keys = [*versions, candidate.about], [*keys, candidate.about.key]
+
+    def judged(rule: Mode) -> tuple[Verdict, int]:
+        table = crosswalk.own.fetch(joint_cells(crosswalk, spec.release, query, rule))
+        latest = table["latest"][0].as_py() if len(table) else 1
+        cells = read_cells(table, keys, with_candidate=candidate is not None, sets=_sets(spec))
+        if len(versions) < 2 and not spec.bundles:
+            # A version alone is checked by the search, with models that joint cells may not have.
+            return Verdict(rule, len(versions), len(cells), 0, 0, (), tuple(keys)), latest
+        return judge(cells, spec.privacy, spec.sensitives, versions, references, rule), latest
+
+    verdict, latest = judged(mode or "episodes")
+    if mode is not None or not verdict.passed or latest == 1:
+        return verdict
+    linked, _ = judged("linked")
+    return verdict if linked.passed else linked
+
+
+def unchanged(crosswalk: Crosswalk, spec: Spec, verdict: Verdict) -> bool:
+    """Whether the versions that a check looked at are still all that there are, the candidate being recorded.
+
+    Must be asked in the transaction that publishes: runs of two releases of one audience may each have been checked
+    before the other one was recorded. At least the later of them sees both then.
+    """
+    return {version.key for version in members(spec, recorded(crosswalk))} == set(verdict.considered)
+
+
+def _episodes(crosswalk: Crosswalk, spec: Spec, candidate: Candidate | None) -> Query:
+    if candidate is None:
+        return episodes(crosswalk, spec.release)
+    return next_episodes(crosswalk, spec.release, candidate.rows, candidate.about.key)
+
+
+def members_of(crosswalk: Crosswalk, spec: Spec, verdict: Verdict, candidate: Candidate | None = None) -> Query:
+    """The digests of the entities in the joint cells that fail (column entity), right after the `check` that gave the
+    verdict, with the same candidate."""
+    rows = placed(crosswalk, _episodes(crosswalk, spec, candidate), verdict.mode)
+    wanted = crosswalk.own.load(fresh_name(), pa.table({"cell": pa.array(verdict.names, pa.string())}))
+    return sa.select(rows.c.entity).where(rows.c.cell.in_(sa.select(wanted.c.cell))).distinct()
+
+
+OTHER_VALUES = "the crosswalk holds values that are not in the domain of the version that shows them: it was altered"
+OF_A_NODE = {"containing": "coarser nodes", "guards": "what the people of each block guard"}
+"""What models may need besides counts that joint cells do not have."""
+
+
+def check_models(spec: Spec) -> None:
+    """Raise Refused for requirements that are not defined for joint cells."""
+    for requirement in spec.privacy:
+        model = requirement.model
+        if spec.bundles and len(requirement.sensitive) > 1:
+            raise Refused(
+                f"{spec.at_requirement(requirement)}: of people with several rows (`count: entities`) versions are "
+                "checked together for one sensitive attribute at a time; write the requirement once for each of "
+                f"{', '.join(requirement.sensitive)}, or `versions: {{joint: none}}`"
+            )
+        if model.needs & OF_A_NODE.keys() or (model.needs & {"population"} and model.name != "k_map"):
+            what = next((OF_A_NODE[need] for need in OF_A_NODE if need in model.needs), "a population")
+            raise Refused(
+                f"{spec.at_requirement(requirement)}: {model.name} is defined by {what}, which several versions "
+                "together do not have; publish one version only, ask for another model, or write "
+                "`versions: {joint: none}`"
+            )
+
+
+def _sets(spec: Spec) -> int | None:
+    return len(spec.sensitives) if spec.bundles else None
+
+
+def judge(
+    cells: Cells,
+    requirements: Sequence[Requirement],
+    sensitives: Sequence[str],
+    versions: Sequence[RecordedVersion],
+    references: Sequence[Sequence[Reference]],
+    mode: Mode = "episodes",
+) -> Verdict:
+    """Apply every requirement to every cell, with the quantities of each version that shows it."""
+    failing = np.zeros(len(cells), dtype=bool)
+    failed = []
+    known = [version.references for version in versions]
+    for requirement, current in zip(requirements, references, strict=True):
+        bad = np.zeros(len(cells), dtype=bool)
+        todo = cells.shows.copy()
+        for i in reversed(range(len(versions))):
+            mask = todo[:, i]
+            if not mask.any():
+                continue
+            used = references_of(requirement, versions[i], known[i], current)
+            bad[np.flatnonzero(mask)] |= ~passing(cells, mask, requirement, sensitives, used)
+            if not any(model.needs for model in requirement.models):
+                todo[mask] = False  # counts alone decide: every version says the same
+        if bad.any():
+            failed.append((requirement.model.name, int(bad.sum())))
+        failing |= bad
+    common = held_by_all(cells, len(sensitives))
+    if common.any():
+        failed.append((HELD_BY_ALL, int(common.sum())))
+        failing |= common
+    rows = np.bincount(cells.cell, weights=cells.count, minlength=len(cells)).astype(np.int64)
+    return Verdict(
+        mode,
+        len(versions),
+        len(cells),
+        int(failing.sum()),
+        int(rows[failing].sum()),
+        tuple(failed),
+        tuple(version.key for version in versions),
+        tuple(sorted({cells.name[i] for i in np.flatnonzero(failing)})),
+    )
+
+
+def references_of(
+    requirement: Requirement, version: RecordedVersion, known: dict[str, Reference], current: Sequence[Reference]
+) -> list[Reference]:
+    """The quantities of a version for a requirement, with the prior of the run that checks."""
+    if not requirement.sensitive:
+        return [Reference(version.rows, (), np.zeros(0, dtype=np.int64))]
+    references = []
+    for name, now in zip(requirement.sensitive, current, strict=True):
+        reference = known[name]
+        if now.prior is not None:
+            weights = dict(zip(now.domain, now.prior, strict=True))
+            reference = replace(reference, prior=tuple(weights.get(value, Fraction(0)) for value in reference.domain))
+        # Versions that were kept before only `order` ordered have their values as the domain was written.
+        references.append(replace(reference.like(now), ordered=now.ordered))
+    return references
+
+
+def passing(
+    cells: Cells, mask: Mask, requirement: Requirement, sensitives: Sequence[str], references: Sequence[Reference]
+) -> Mask:
+    """bool[mask.sum()]: which of the masked cells satisfy a requirement."""
+    chosen = mask[cells.cell]
+    number = np.cumsum(mask) - 1
+    cell, value, count = number[cells.cell[chosen]], cells.value[chosen], cells.count[chosen]
+    if not requirement.sensitive:
+        blocks = Blocks.from_pairs(cell, np.zeros_like(cell), count)
+        if "population" in requirement.model.needs:
+            # Whoever is in a cell is in the population as well, so its rows are at most the population's.
+            blocks = replace(blocks, population=blocks.rows, population_only=np.zeros(0, dtype=np.int64))
+        return requirement.model.passes(blocks, references[0])
+    if cells.bundles:
+        codes = {text: code for code, text in enumerate(references[0].domain)}
+        owner, held, n = by_value(cells, sensitives.index(requirement.sensitive[0]), codes, chosen)
+        if held.min(initial=0) < 0:
+            raise QblockError(OTHER_VALUES)
+        blocks = Blocks.from_pairs(number[owner], held, n)
+        people = np.bincount(cell, weights=count, minlength=len(blocks)).astype(np.int64)
+        return requirement.models[0].passes(replace(blocks, rows=people), references[0])
+    columns = [
+        codes_of(cells.values, sensitives.index(name), reference)[value]  # type: ignore[arg-type]
+        for name, reference in zip(requirement.sensitive, references, strict=True)
+    ]
+    if any((column < 0).any() for column in columns):
+        raise QblockError(OTHER_VALUES)
+    models: tuple[Model, ...] = requirement.models
+    if len(columns) == 1:
+        return models[0].passes(Blocks.from_pairs(cell, columns[0], count), references[0])
+    parts = split(cell, np.stack(columns, axis=1), count)
+    attributes = [
+        Attribute(model, blocks, reference, owner)
+        for model, reference, (blocks, owner) in zip(models, references, parts, strict=True)
+    ]
+    return multi_passes(attributes, int(mask.sum()))

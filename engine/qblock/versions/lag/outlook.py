@@ -1,0 +1,202 @@
+"""What the next version has to show, by sizes alone: who waits, and whether enough do for a version to be tried.
+
+No model is asked and nothing is written: of newcomers only the block counts, of changed values only whether they are
+other ones, and of leavers what versions show of their joint cell. Whether a batch passes depends on more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from qblock.source import SourceTable
+from qblock.versions.crosswalk import Crosswalk
+from qblock.versions.excluded import FAILED, QUEUED, entities_apart
+from qblock.versions.explanation import plural
+from qblock.versions.gate import members
+from qblock.versions.lag.differences import Differences, differences
+from qblock.versions.lag.memory import Kept, another_unit, cells_of, units_in
+from qblock.versions.lag.policy import rules_of, sensitive_of
+from qblock.versions.lag.sizes import Sizes
+from qblock.versions.steady import Cell, Pending, Person, Rules, Unit
+from qblock.versions.steady.proposals import in_cells, touched, whole_cells
+from qblock.versions.steady.state import Block
+from qblock.versions.versions import recorded
+
+NOT_LOOKED_AT = "whether they pass depends on values, which plan does not look at"
+AS_IT_IS = "as far as sizes tell no version would be tried: nobody came, left or changed"
+STOPPED = "a version would be tried: an earlier run decided what it shows, and was stopped before it was published"
+
+
+MOST_SIZED = 100
+"""Blocks in which nobody could close a batch whose cohorts are reckoned all the same: each takes up to a tenth of a
+second, and a recoding map has thousands."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """newcomers: who wait, in `blocks` blocks, of whom `closing` in `closing_blocks` blocks are enough for a batch;
+    cohorts: the least and the most that close one in the others, None where there is none; never: blocks of them in
+    which no batch ever closes; both of `looked_at` blocks, where there are too many. leavers: shown, and not in the
+    source, or withdrawn; changed: shown with another value; units, where people have several rows. whole_cells: joint
+    cells that everybody has left; leaver_cells: others of which
+    enough have left; changed_cells: in which as many changed as a batch needs, at least. gone: shown, and erased since;
+    stopped: a run before decided, and published nothing."""
+
+    newcomers: int
+    blocks: int
+    closing: int
+    closing_blocks: int
+    cohorts: tuple[int, int] | None
+    never: int
+    looked_at: int
+    leavers: int
+    changed: int
+    whole_cells: int
+    leaver_cells: int
+    changed_cells: int
+    gone: int
+    stopped: bool
+
+    @property
+    def tried(self) -> bool:
+        """Whether a run would try a version, as far as sizes tell."""
+        batches = self.closing_blocks + self.whole_cells + self.leaver_cells + self.changed_cells
+        return bool(self.stopped or self.gone or batches)
+
+    def to_json(self) -> dict[str, Any]:
+        """What docs/json.md describes."""
+        kept = {name: n for name, n in asdict(self).items() if name not in ("gone", "stopped")}
+        cohorts = None if self.cohorts is None else list(self.cohorts)
+        return {**kept, "cohorts": cohorts, "tried": self.tried, "why": str(self)}
+
+    def __str__(self) -> str:
+        if self.stopped:
+            return STOPPED
+        if not self.tried:
+            waiting = self._waiting()
+            return f"no batch is full, as far as sizes tell: {waiting}" if waiting else AS_IT_IS
+        parts = []
+        if self.closing_blocks:
+            parts.append(
+                f"batches of {plural(self.closing, 'newcomer')} in {plural(self.closing_blocks, 'block')} close"
+            )
+        if self.whole_cells:
+            parts.append(f"{plural(self.whole_cells, 'joint cell')} would go whole")
+        if self.leaver_cells:
+            parts.append(f"enough people left {plural(self.leaver_cells, 'joint cell')}")
+        if self.changed_cells:
+            parts.append(f"values of enough people changed in {plural(self.changed_cells, 'joint cell')}")
+        if self.gone:
+            parts.append(f"{plural(self.gone, 'person')} who withdrew would be shown no more")
+        return f"as far as sizes tell a new version would be tried: {', '.join(parts)}; {NOT_LOOKED_AT}"
+
+    def _waiting(self) -> str:
+        parts = []
+        if self.newcomers:
+            text = f"{plural(self.newcomers, 'newcomer')} in {plural(self.blocks, 'block')}"
+            if self.cohorts is not None:
+                least, most = self.cohorts
+                text += f" (closing at {least:,})" if least == most else f" (closing at {least:,} to {most:,})"
+            if self.never:
+                text += f" ({plural(self.never, 'block')} in which none closes)"
+            if self.looked_at < self.blocks:
+                text += f" (as {self.looked_at:,} of the blocks say)"
+            parts.append(text)
+        parts += [plural(self.leavers, "leaver")] if self.leavers else []
+        parts += [plural(self.changed, "changed value")] if self.changed else []
+        if not parts:
+            return ""
+        waits = "waits" if self.newcomers + self.leavers + self.changed == 1 else "wait"
+        named = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+        return f"{named} {waits}"
+
+
+def _spread(blocks: Sequence[Block]) -> list[Block]:
+    """At most MOST_SIZED of them, evenly spread."""
+    if len(blocks) <= MOST_SIZED:
+        return list(blocks)
+    return [blocks[i * len(blocks) // MOST_SIZED] for i in range(MOST_SIZED)]
+
+
+def outlook(crosswalk: Crosswalk, source: SourceTable, kept: Kept, newest: int) -> Outlook:
+    """Compare the source with the state shown; writes nothing.
+
+    source: opened by an Admission, at whose lattice the node is; newest: the newest version that was published.
+    """
+    spec, release = source.spec, source.spec.release
+    versions = recorded(crosswalk)
+    rules = rules_of(spec, any(v.key.release != release for v in members(spec, versions)))
+    withdrawn = entities_apart(crosswalk, release, [QUEUED, FAILED])
+    changes = differences(crosswalk, source, kept.node, kept.layout, (), withdrawn)
+    first = next(v for v in versions if v.key.release == release and v.key.version == kept.first)
+    size = Sizes(crosswalk, spec, kept, first, rules)
+    waiting = Counter(newcomer.block for newcomer in changes.newcomers.values())
+    enough = {block for block, n in waiting.items() if n >= size.least}
+    sizes = {block: size(block) for block in [*sorted(enough), *_spread(sorted(waiting.keys() - enough))]}
+    closing = [block for block, n in sizes.items() if n is not None and waiting[block] >= n]
+    open_sizes = [n for block, n in sizes.items() if n is not None and block not in closing]
+    whole, leaver_cells, changed_cells = _cells(crosswalk, source, kept, changes, rules)
+    return Outlook(
+        newcomers=len(changes.newcomers),
+        blocks=len(waiting),
+        closing=sum(waiting[block] for block in closing),
+        closing_blocks=len(closing),
+        cohorts=(min(open_sizes), max(open_sizes)) if open_sizes else None,
+        never=sum(n is None for n in sizes.values()),
+        looked_at=len(sizes),
+        leavers=len(changes.left),
+        changed=len(changes.values),
+        whole_cells=whole,
+        leaver_cells=leaver_cells,
+        changed_cells=changed_cells,
+        gone=len(changes.gone),
+        stopped=kept.awaits == newest,
+    )
+
+
+def _cells(
+    crosswalk: Crosswalk, source: SourceTable, kept: Kept, changes: Differences, rules: Rules
+) -> tuple[int, int, int]:
+    """Joint cells that may go whole, of which enough have left, and in which values of enough people changed."""
+    spec, release = source.spec, source.spec.release
+    concerned = {*changes.left, *changes.values}
+    if not concerned:
+        return 0, 0, 0
+    cells = cells_of(crosswalk, release, concerned)
+    rows = units_in(crosswalk, release, cells) | another_unit(crosswalk, release, cells)
+    units = {entity: row.unit for entity, row in rows.items() if entity not in changes.gone}
+    # As they are shown: a new value is nobody's before it is.
+    present = {
+        entity: Person(unit.cell.block, unit.values[-1]) for entity, unit in units.items() if entity not in changes.left
+    }
+    members = touched(units, present, {}, ())
+    whole, left = set(), len(units)
+    for batch in whole_cells(members, present, kept.memory):
+        # A version shows somebody.
+        if left > len(batch.members):
+            whole.add(batch.cell)
+            left -= len(batch.members)
+    if not rules.cells:
+        return len(whole), 0, 0
+    staying = {cell: people for cell, people in members.items() if cell not in whole}
+    counted, least = sensitive_of(spec, kept), 2 * rules.k
+    batches = in_cells(
+        units, staying, present, {}, kept.memory, rules, lambda value: counted(str(value)), least, lambda *_: ()
+    )
+    changed = _changed(units, changes, kept, rules, least)
+    return len(whole), sum(1 for _ in batches), len(changed - whole)
+
+
+def _changed(units: Mapping[str, Unit], changes: Differences, kept: Kept, rules: Rules, least: int) -> set[Cell]:
+    """Joint cells in which values of as many people changed as a batch has at least."""
+    changed = {entity: Pending(None, 1) for entity in changes.values if entity in units}
+    cells = touched(units, dict.fromkeys(units, Person((), None)), changed, ())
+    enough = set()
+    for cell, people in cells.items():
+        n = sum(entity in changed for entity in people)
+        if cell not in kept.memory.frozen and n >= max(rules.k, least) and len(people) - n >= rules.k:
+            enough.add(cell)
+    return enough

@@ -1,0 +1,160 @@
+"""Which batches a run tries: by sizes, presence, counts of changes, and counts that versions show already."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+
+from qblock.versions.steady.rules import Rules
+from qblock.versions.steady.state import (
+    Batch,
+    Block,
+    Cell,
+    Histogram,
+    Kind,
+    Memory,
+    Pending,
+    Person,
+    Unit,
+    Value,
+    held,
+    histogram,
+)
+
+Cohort = Callable[[Block], int | None]
+"""The people who close a batch of newcomers of a block, from what readers already see; None: none closes."""
+Members = Mapping[Cell, Sequence[str]]
+Change = Callable[[Value, Value], tuple[int, ...]]
+"""Which attributes two values differ in, or what else is known of a change."""
+
+
+def parts_of(
+    units: Mapping[str, Unit], members: Collection[str], counted: Callable[[Value], Hashable]
+) -> tuple[Histogram, ...]:
+    """The counts of each part of a cell among some of its members. counted: the sensitive value in a shown one."""
+    columns = zip(*(units[member].values for member in members), strict=True)
+    return tuple(histogram(Counter(map(counted, column))) for column in columns)
+
+
+def by_attribute(part: Histogram, ls: Sequence[int]) -> list[tuple[Histogram, int]]:
+    """The counts of each sensitive attribute, with its l. part: by values, which are tuples of one for each attribute
+    where there are several."""
+    if len(ls) == 1:
+        return [({value[0] if isinstance(value, tuple) and value else value: n for value, n in part.items()}, ls[0])]
+    counters: list[Counter[Hashable]] = [Counter() for _ in ls]
+    for values, n in part.items():
+        assert isinstance(values, tuple)
+        for counts, value in zip(counters, values, strict=True):
+            counts[value] += n
+    return list(zip(counters, ls, strict=True))
+
+
+def people_by_value(part: Histogram) -> Counter[Hashable]:
+    """How many people hold each sensitive value."""
+    people: Counter[Hashable] = Counter()
+    for values, n in part.items():
+        for value in held(values):
+            people[value] += n
+    return people
+
+
+def touched(
+    shown: Mapping[str, Unit], present: Mapping[str, Person], pending: Mapping[str, Pending], erased: Collection[str]
+) -> Members:
+    """The members of every cell with somebody who left, changed or is erased."""
+    cells = {unit.cell for entity, unit in shown.items() if entity not in present}
+    cells |= {shown[entity].cell for entity in pending}
+    cells |= {shown[entity].cell for entity in erased if entity in shown}
+    people: dict[Cell, list[str]] = {cell: [] for cell in sorted(cells)}
+    if cells:
+        for entity, unit in shown.items():
+            if unit.cell in people:
+                people[unit.cell].append(entity)
+    return {cell: sorted(members) for cell, members in people.items()}
+
+
+def erasures(members: Members, erased: Collection[str]) -> Iterator[Batch]:
+    """The whole cells of people who withdraw, frozen or not."""
+    for cell, people in members.items():
+        if any(entity in erased for entity in people):
+            yield Batch(Kind.ERASED, cell, tuple(people))
+
+
+def whole_cells(members: Members, present: Mapping[str, Person], memory: Memory) -> Iterator[Batch]:
+    """Cells that everybody has left: their difference is a cell that has passed."""
+    for cell, people in members.items():
+        if cell not in memory.frozen and not any(entity in present for entity in people):
+            yield Batch(Kind.WHOLE, cell, tuple(people))
+
+
+def newcomers(waiting: Mapping[Block, Sequence[str]], version: int, cohort: Cohort) -> Iterator[Batch]:
+    """Blocks in which enough people wait who were never shown and never in a batch."""
+    for block in sorted(waiting):
+        size = cohort(block)
+        if size is not None and len(waiting[block]) >= size:
+            yield Batch(Kind.NEWCOMERS, Cell(block, version), tuple(sorted(waiting[block])))
+
+
+def in_cells(
+    shown: Mapping[str, Unit],
+    members: Members,
+    present: Mapping[str, Person],
+    pending: Mapping[str, Pending],
+    memory: Memory,
+    rules: Rules,
+    counted: Callable[[Value], Hashable],
+    least: int,
+    change: Change,
+) -> Iterator[Batch]:
+    """At most one batch of each cell: leavers who can go, or people whose value changed exactly once.
+
+    By turns, so that neither waits for ever where the others are many: leavers first in odd runs. Of the latter those
+    with the same change, so that whoever knows what changed of whom tells nobody of the new cell apart. least: people
+    of a batch, where that is more than the models imply: a smaller one fails more often.
+    """
+    for cell, people in members.items():
+        if cell in memory.frozen:
+            continue
+        leavers = [entity for entity in people if entity not in present]
+        once = [entity for entity in people if entity in present and entity in pending and pending[entity].times == 1]
+        by_change: dict[Hashable, list[str]] = {}
+        for entity in once:
+            by_change.setdefault(change(shown[entity].values[-1], present[entity].value), []).append(entity)
+        changed = next((group for _, group in sorted(by_change.items()) if _sizes(group, people, rules, least)), [])
+        if len(leavers) == len(people) or not (_sizes(leavers, people, rules, least) or changed):
+            continue
+        parts = [pair for part in parts_of(shown, people, counted) for pair in by_attribute(part, rules.ls)]
+        able = []
+        if _sizes(leavers, people, rules, least) and (
+            diverse(parts, len(leavers)) or (rules.sure and sure(parts, len(leavers), len(people)))
+        ):
+            able.append(Batch(Kind.LEAVERS, cell, tuple(leavers)))
+        if changed and diverse(parts, len(changed)):
+            able.append(Batch(Kind.CHANGED, cell, tuple(changed)))
+        if able:
+            yield able[0 if memory.run % 2 == 0 else -1]
+
+
+def _sizes(batch: Sequence[str], people: Sequence[str], rules: Rules, least: int) -> bool:
+    return len(batch) >= max(rules.k, least) and len(people) - len(batch) >= rules.k
+
+
+def diverse(parts: Sequence[tuple[Histogram, int]], m: int) -> bool:
+    """Whether in each part at least l values are held by m people or more: then even failing leaves l candidates.
+
+    Of bundles: those that m people or more have each hold l values together, and none of these is in all of them.
+    """
+    return all(_leaves([held(value) for value, n in part.items() if n >= m], l) for part, l in parts)  # noqa: E741
+
+
+def _leaves(bundles: Sequence[frozenset[Hashable]], l: int) -> bool:  # noqa: E741
+    return bool(bundles) and len(frozenset.union(*bundles)) >= l and not frozenset.intersection(*bundles)
+
+
+def sure(parts: Sequence[tuple[Histogram, int]], m: int, n: int) -> bool:
+    """Whether no m of n people, nor the others, can hold fewer than l values: then the batch cannot fail.
+
+    Nor then can all of them hold one value, as l is at least 2.
+    """
+    most = max(sum(sorted(people_by_value(part).values(), reverse=True)[: l - 1]) for part, l in parts)  # noqa: E741
+    return m > most and n - m > most

@@ -1,0 +1,215 @@
+"""People who withdraw: they leave in batches that close by size alone, or at once with their whole joint cells.
+
+k leavers of a block may share one value, and then the difference of two versions reveals it. So those who leave and
+those who stay of each joint cell must both satisfy the models, which is what the check of the version without them
+finds. A batch that fails is not topped up: its people can leave at once only. What readers have copied cannot be
+recalled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.lattice import Node
+from qblock.source import SourceTable
+from qblock.spec import Spec
+from qblock.versions.cohorts import in_blocks
+from qblock.versions.crosswalk import Crosswalk, fresh_name
+from qblock.versions.episodes import PUBLISHED, VersionKey, episodes, placed, roll
+from qblock.versions.excluded import (
+    CELL,
+    FAILED,
+    LEAVING,
+    OUT,
+    QUEUED,
+    WITHDRAWN,
+    entities_apart,
+    set_apart,
+)
+from qblock.versions.gate import members
+from qblock.versions.units import owner, owner_of
+from qblock.versions.versions import Candidate, recorded
+
+NOT_RECALLED = "copies that readers have made of earlier versions cannot be recalled"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """People whose withdrawal takes effect with the next version. waiting: those whose block has too few yet."""
+
+    members: tuple[str, ...]
+    blocks: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Whole joint cells. withdrawn, companions: digests; versions: those that show anybody who withdrew; cells: how
+    many joint cells are taken out, with anybody in them who is not out yet."""
+
+    withdrawn: tuple[str, ...]
+    companions: tuple[str, ...]
+    versions: tuple[VersionKey, ...]
+    cells: int
+
+
+def withdraw(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str]) -> int:
+    """Queue people who withdraw; returns how many of them any version has shown.
+
+    Whoever was never shown is out at once; of a batch of the steady job that closed and that no version has shown, with
+    everybody in it, since the others might fail alone. Whoever is queued stays in the versions until a batch closes, so
+    the source must keep the row as long. Whoever was in a batch that failed is not queued again, which would top it up.
+    """
+    t = crosswalk.tables.row
+    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
+    who = owner(t.c.entity)
+    query = sa.select(who.label("entity")).where(
+        t.c.release == spec.release, t.c.shown == PUBLISHED, who.in_(sa.select(known.c.entity))
+    )
+    shown = set(crosswalk.own.fetch(query.distinct())["entity"].to_pylist())
+    gone = set(entities_apart(crosswalk, spec.release, [OUT, LEAVING, FAILED]))
+    queued = [digest for digest in digests if digest in shown and digest not in gone]
+    set_apart(crosswalk, spec.release, queued, WITHDRAWN, QUEUED, None)
+    never = [digest for digest in digests if digest not in shown]
+    set_apart(crosswalk, spec.release, _with_never_shown(crosswalk, spec, never), CELL, OUT, None)
+    set_apart(crosswalk, spec.release, never, WITHDRAWN, OUT, None)
+    return len(shown)
+
+
+def _with_never_shown(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str]) -> list[str]:
+    """Everybody in the cells that people whom no version has shown have in the state of the steady job."""
+    t = crosswalk.tables.shown
+    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
+    wanted = owner(t.c.entity).in_(sa.select(known.c.entity))
+    theirs = sa.select(t.c.cell).where(t.c.release == spec.release, wanted)
+    query = sa.select(t.c.entity).where(t.c.release == spec.release, t.c.cell.in_(theirs))
+    return list(crosswalk.own.fetch(query)["entity"].to_pylist())
+
+
+def batch(crosswalk: Crosswalk, source: SourceTable, node: Node, size: int) -> Batch:
+    """The queued people of each block of a node where they are `size` many, by sizes and quasi-identifiers alone.
+
+    source: with the queued people still in it. Open the source again with Admission(leaving=batch.members), check, and
+    call `left` or `failed`.
+    """
+    queued = entities_apart(crosswalk, source.spec.release, [QUEUED])
+    if not queued:
+        return Batch((), 0, 0)
+    loaded = source.session.load(fresh_name(), pa.table({"entity": pa.array(queued, pa.string())}))
+    blocks = in_blocks(crosswalk, source, node, loaded)
+    closing = [entities for entities in blocks.values() if len(entities) >= size]
+    leaving = tuple(entity for entities in closing for entity in entities)
+    return Batch(leaving, len(closing), len(queued) - len(leaving))
+
+
+def left(crosswalk: Crosswalk, spec: Spec, batch: Batch, candidate: Candidate) -> None:
+    """The version has passed: the batch's people leave with it, and so do queued people who are not in it anyway.
+
+    In the transaction that records the version. `settle_leaving` says that they are out, once it is published.
+    """
+    queued = set(entities_apart(crosswalk, spec.release, [QUEUED]))
+    if queued:
+        rows = candidate.rows
+        known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(sorted(queued), pa.string())}))
+        who = owner(rows.c.entity)
+        query = sa.select(who.label("entity")).where(who.in_(sa.select(known.c.entity)))
+        queued -= set(crosswalk.own.fetch(query)["entity"].to_pylist())
+    leaving = [*batch.members, *sorted(queued - set(batch.members))]
+    set_apart(crosswalk, spec.release, leaving, WITHDRAWN, LEAVING, candidate.about.key.version)
+
+
+def anybody_leaving(crosswalk: Crosswalk, release: str) -> bool:
+    """Whether anybody left with a version that may or may not have been published."""
+    return bool(entities_apart(crosswalk, release, [LEAVING]))
+
+
+def settle_leaving(crosswalk: Crosswalk, spec: Spec, published: Collection[int]) -> int:
+    """Set people out who left with a version that is published, and queue the others again; returns how many are out.
+
+    To be called after a publication, and by the next run where that one was stopped before.
+    """
+    t = crosswalk.tables.apart
+    query = sa.select(t.c.entity, t.c.version).where(t.c.release == spec.release, t.c.state == LEAVING)
+    rows = crosswalk.own.fetch(query).to_pylist()
+    out: dict[int, list[str]] = {}
+    for row in rows:
+        out.setdefault(row["version"], []).append(row["entity"])
+    done = 0
+    for version, people in out.items():
+        shown = version in published
+        set_apart(crosswalk, spec.release, people, WITHDRAWN, OUT if shown else QUEUED, version if shown else None)
+        done += len(people) if shown else 0
+    return done
+
+
+def failed(crosswalk: Crosswalk, spec: Spec, batch: Batch, version: int) -> None:
+    """The batch has failed, and its people can leave at once only. In a transaction of its own."""
+    set_apart(crosswalk, spec.release, batch.members, WITHDRAWN, FAILED, version)
+
+
+def whole_cells(crosswalk: Crosswalk, spec: Spec, entities: Sequence[str]) -> Removal:
+    """What must leave when people (digests) leave at once: everybody who shares a joint cell with them now.
+
+    The difference that readers see then is cells that have passed already: those of the steady job where there is one.
+    """
+    gone = set(entities_apart(crosswalk, spec.release, [OUT]))
+    wanted = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
+    cells: sa.FromClause
+    if crosswalk.own.scalar(
+        sa.select(sa.func.count()).select_from(crosswalk.tables.steady).where(_of(crosswalk, spec))
+    ):
+        state = crosswalk.tables.shown
+        cells = sa.select(state.c.entity, state.c.cell).where(state.c.release == spec.release).subquery("cells")
+    else:
+        roll(crosswalk, spec.release, [version.key for version in members(spec, recorded(crosswalk))])
+        rows = placed(crosswalk, episodes(crosswalk, spec.release), "episodes")
+        cells = sa.select(rows.c.entity, rows.c.cell).where(rows.c.running).subquery("cells")
+    theirs = sa.select(cells.c.cell).where(owner(cells.c.entity).in_(sa.select(wanted.c.entity)))
+    query = sa.select(cells.c.entity, cells.c.cell).where(cells.c.cell.in_(theirs)).distinct()
+    pairs = [
+        (row["entity"], row["cell"]) for row in crosswalk.own.fetch(query).to_pylist() if row["entity"] not in gone
+    ]
+    everybody = {entity for entity, _ in pairs}
+    t = crosswalk.tables.row
+    shows = sa.select(t.c.version).where(
+        t.c.release == spec.release, t.c.shown == PUBLISHED, owner(t.c.entity).in_(sa.select(wanted.c.entity))
+    )
+    numbers = sorted(crosswalk.own.fetch(shows.distinct())["version"].to_pylist())
+    keys = tuple(VersionKey(spec.release, number) for number in numbers)
+    withdrawn = set(entities)
+    companions = tuple(entity for entity in sorted(everybody) if owner_of(entity) not in withdrawn)
+    return Removal(tuple(sorted(withdrawn)), companions, keys, len({cell for _, cell in pairs}))
+
+
+def _of(crosswalk: Crosswalk, spec: Spec) -> sa.ColumnElement[bool]:
+    return crosswalk.tables.steady.c.release == spec.release
+
+
+def withdrawn(crosswalk: Crosswalk, release: str) -> list[str]:
+    """Everybody whose withdrawal takes effect or has taken it, and who left with them."""
+    t = crosswalk.tables.apart
+    states = t.c.state.in_((OUT, LEAVING))
+    query = sa.select(t.c.entity).where(t.c.release == release, states, t.c.why.in_((WITHDRAWN, CELL)))
+    return list(crosswalk.own.fetch(query)["entity"].to_pylist())
+
+
+def showing_withdrawn(crosswalk: Crosswalk, release: str) -> list[int]:
+    """The versions that show anybody whose withdrawal has taken effect, or who left with them."""
+    t, gone = crosswalk.tables.row, crosswalk.tables.apart
+    who = sa.select(gone.c.entity).where(
+        gone.c.release == release, gone.c.state == OUT, gone.c.why.in_((WITHDRAWN, CELL))
+    )
+    # Of people with several rows a unit, or all that somebody has.
+    shows = sa.or_(t.c.entity.in_(who), owner(t.c.entity).in_(who))
+    query = sa.select(t.c.version).where(t.c.release == release, t.c.shown == PUBLISHED, shows)
+    return sorted(crosswalk.own.fetch(query.distinct())["version"].to_pylist())
+
+
+def take_out(crosswalk: Crosswalk, spec: Spec, removal: Removal, version: int | None = None) -> None:
+    """Set whole cells apart for good; the next version is made without them, and the versions named are retired."""
+    set_apart(crosswalk, spec.release, removal.companions, CELL, OUT, version)
+    set_apart(crosswalk, spec.release, removal.withdrawn, WITHDRAWN, OUT, version)

@@ -1,0 +1,252 @@
+"""Faults in the check of versions together: who is let in, who waits, who has left, and what is compared."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+APART = "tests/versions/test_apart.py"
+HASHES = "tests/release/test_hashes.py"
+ATTACKER = "tests/versions/test_attacker.py"
+GATE = "tests/versions/test_gate.py"
+STEADY = "tests/release/test_steady_job.py"
+SAID = "tests/release/test_steady_said.py"
+
+VERSIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "admission: people set apart are let in",
+        "versions/admission.py",
+        "            query = query.where(who.not_in(sa.select(self.excluded.c.entity)))\n",
+        "            query = query.where(who.is_not(None))\n",
+        tests=("tests/versions/test_admission.py::test_people_set_apart_are_left_out",),
+    ),
+    Mutation(
+        "admission: only what is published is frozen",
+        "versions/admission.py",
+        ".where(candidate.rows.c.shown != NOTHING, known.c.entity.is_(None)),",
+        '.where(candidate.rows.c.shown == "P", known.c.entity.is_(None)),',
+        tests=("tests/versions/test_admission.py::test_who_was_suppressed_for_the_values_of_a_block_is_frozen",),
+    ),
+    Mutation(
+        "cohort: smaller than a block must be",
+        "versions/cohorts.py",
+        "    if declared < least:",
+        "    if declared < 0:",
+        tests=(f"{APART}::test_a_cohort_is_no_smaller_than_any_block",),
+    ),
+    Mutation(
+        "gate: people who are counted otherwise are checked together",
+        "versions/gate.py",
+        "        if version.counted != spec.counted:\n",
+        "        if not version.counted:\n",
+        tests=("tests/release/test_bundles.py::test_people_are_not_counted_otherwise_later",),
+    ),
+    Mutation(
+        "versions: how people are counted is not recorded",
+        "versions/versions.py",
+        'return text if spec.counted == "rows" else',
+        "return text if spec.counted else",
+        tests=("tests/release/test_bundles.py::test_people_are_not_counted_otherwise_later",),
+    ),
+    Mutation(
+        "crosswalk: a version that is recorded is not in what was read before",
+        "versions/versions.py",
+        "    crosswalk.read.clear()\n    same: list",
+        "    same: list",
+        tests=("tests/versions/test_gate.py",),
+    ),
+    Mutation(
+        "lag: what was decided does not outlast the run",
+        "versions/lag/turn.py",
+        "                keep(crosswalk, release, self.turn)\n",
+        "                crosswalk.key_numbers()\n",
+        tests=(f"{STEADY}::test_a_run_that_stops_after_a_batch_closed_lets_nobody_join_it",),
+    ),
+    Mutation(
+        "lag: a dry run is kept",
+        "versions/lag/turn.py",
+        "        if not self.dry:\n            with open_crosswalk",
+        "        if kept:\n            with open_crosswalk",
+        tests=(f"{SAID}::test_a_dry_run_tells_the_ledger_alone_what_a_run_would_come_to",),
+    ),
+    Mutation(
+        "lag: who withdrew counts as present",
+        "versions/lag/policy.py",
+        "    withdrawn = {*queued, *stuck}\n    changes",
+        "    withdrawn = {*stuck}\n    changes",
+        tests=(f"{STEADY}::test_people_who_withdraw_leave_by_the_rules_of_leavers",),
+    ),
+    Mutation(
+        "lag: the distribution of a model moves",
+        "versions/lag/turn.py",
+        'not needs & {"distribution", "domain"}',
+        'needs & {"distribution", "domain"}',
+        tests=(f"{STEADY}::test_the_distribution_that_models_compare_with_is_that_of_the_first_version",),
+    ),
+    Mutation(
+        "lag: an edited hierarchy leaves joint cells as they were",
+        "versions/lag/edits.py",
+        "t.c.block != loaded.c.label)).to_pylist()",
+        "t.c.block == t.c.cell)).to_pylist()",
+        tests=(f"{STEADY}::test_an_edit_of_a_hierarchy_splits_the_cells_of_those_whom_it_moves",),
+    ),
+    Mutation(
+        "lag: a release that was published before merges its joint cells",
+        "versions/lag/begin.py",
+        '        cell = Cell(block_of(row["label"]), 1, (), was)\n',
+        '        cell = Cell(block_of(row["label"]), 1, ())\n',
+        tests=(f"{STEADY}::test_a_release_that_was_published_before_goes_on_with_what_its_newest_version_shows",),
+    ),
+    Mutation(
+        "lag: a state outlives a version that shows the source",
+        "versions/turn.py",
+        "        set_down(crosswalk, self.spec.release)\n",
+        "        pass\n",
+        tests=(f"{STEADY}::test_a_release_that_lags_no_more_forgets_what_it_showed",),
+    ),
+    Mutation(
+        "lag: versions that do not lag thaw a frozen cell",
+        "versions/stuck.py",
+        '    return set(people["entity"].to_pylist())\n',
+        "    return set()\n",
+        tests=(f"{STEADY}::test_a_cell_that_failed_is_left_alone_also_after_versions_that_did_not_lag",),
+    ),
+    Mutation(
+        "lag: a refused first version is tried again",
+        "versions/lag/turn.py",
+        "            if before and not self.forced:\n",
+        "            if before and self.forced:\n",
+        tests=("tests/release/test_steady_first.py::test_it_is_not_tried_again_whoever_comes",),
+    ),
+    Mutation(
+        "lag: people share a batch whose values changed in different attributes",
+        "versions/lag/policy.py",
+        "            change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,\n",
+        "            change=lambda *_: (),\n",
+        tests=(
+            "tests/release/test_steady_policy.py::test_every_version_shows_what_the_policy_decides_of_two_attributes",
+        ),
+    ),
+    Mutation(
+        "lag: leavers go where the first attribute lets them",
+        "versions/steady/proposals.py",
+        "for pair in by_attribute(part, rules.ls)]\n",
+        "for pair in by_attribute(part, rules.ls)[:1]]\n",
+        tests=("tests/steady/test_counterexamples.py::test_leavers_go_only_where_every_attribute_lets_them",),
+    ),
+    Mutation(
+        "audience: who names this release is not asked",
+        "versions/gate.py",
+        "    named |= {release for release, v in newest.items() if spec.release in v.audience}\n",
+        "    named &= newest.keys()\n",
+        tests=(f"{GATE}::test_a_release_that_names_this_one_is_checked_with_it_too",),
+    ),
+    Mutation(
+        "audience: what came meanwhile may be more",
+        "versions/gate.py",
+        "members(spec, recorded(crosswalk))} == set(verdict.considered)",
+        "members(spec, recorded(crosswalk))} >= set(verdict.considered)",
+        tests=(f"{GATE}::test_a_version_recorded_meanwhile_is_seen_at_publication",),
+    ),
+    Mutation(
+        "gate: whoever knows who changed is forgotten",
+        "versions/gate.py",
+        "    return verdict if linked.passed else linked\n",
+        "    return verdict if linked.versions else linked\n",
+        tests=(
+            f"{ATTACKER}::test_the_gate_holds_both_rules_at_once",
+            "tests/release/test_changed.py::test_one_who_comes_among_those_who_changed_is_known_by_who_changed",
+        ),
+    ),
+    Mutation(
+        "gate: whoever does not know who changed is forgotten",
+        "versions/gate.py",
+        '    verdict, latest = judged(mode or "episodes")\n',
+        '    verdict, latest = judged(mode or "linked")\n',
+        tests=(f"{ATTACKER}::test_the_gate_holds_both_rules_at_once",),
+    ),
+    Mutation(
+        "gate: that nobody changed is asked of shown cells alone",
+        "versions/episodes.py",
+        '            sa.func.max(sa.func.max(rows.c.episode)).over().label("latest"),\n',
+        '            sa.func.max(rows.c.episode).label("latest"),\n',
+        tests=(f"{ATTACKER}::test_the_gate_holds_both_rules_at_once",),
+    ),
+    Mutation(
+        "gate: a cell has the quantities of the newest version",
+        "versions/gate.py",
+        "            if not any(model.needs for model in requirement.models):\n                todo[mask] = False",
+        "            if requirement.models:\n                todo[mask] = False",
+        tests=(f"{GATE}::test_a_cell_is_held_against_the_quantities_of_each_version_that_shows_it",),
+    ),
+    Mutation(
+        "withdrawal: a batch that failed is topped up",
+        "versions/withdrawals.py",
+        "set(entities_apart(crosswalk, spec.release, [OUT, LEAVING, FAILED]))",
+        "set(entities_apart(crosswalk, spec.release, [OUT, LEAVING]))",
+        tests=(
+            f"{APART}::test_a_batch_of_leavers_closes_by_size_and_both_parts_must_pass",
+            "tests/release/test_waiting.py::test_a_batch_of_one_value_stays_in_and_is_not_topped_up",
+        ),
+    ),
+    Mutation(
+        "withdrawal: who leaves at once leaves alone",
+        "versions/withdrawals.py",
+        "query = sa.select(cells.c.entity, cells.c.cell).where(cells.c.cell.in_(theirs)).distinct()",
+        "query = sa.select(cells.c.entity, cells.c.cell).where(cells.c.entity.in_(sa.select(wanted.c.entity)))",
+        tests=(
+            f"{APART}::test_leaving_at_once_takes_whole_joint_cells",
+            f"{STEADY}::test_who_changed_with_others_leaves_at_once_with_these_alone",
+        ),
+    ),
+    Mutation(
+        "padding: as many rows as people who wait",
+        "versions/padding.py",
+        "    return max(LEAST, 1 << (rows - 1).bit_length()) if rows else LEAST",
+        "    return rows",
+        tests=("tests/release/test_waiting_counters.py::test_how_many_people_wait_is_told_to_no_other_login",),
+    ),
+    Mutation(
+        "turnover: those who went and those who came make up for each other",
+        "versions/turnover.py",
+        "ONE_IN * max(self.went, self.came)",
+        "ONE_IN * abs(self.came - self.went)",
+        tests=("tests/release/test_turnover.py::test_an_entity_column_that_was_recoded_makes_nobody_new",),
+    ),
+    Mutation(
+        "types: floats of two widths write values alike",
+        "warehouse/texts.py",
+        "return same and is_single(left) == is_single(right)",
+        "return same",
+        tests=("tests/release/test_retype_crosswalk.py::test_releases_of_one_audience_write_values_alike",),
+    ),
+    Mutation(
+        "types: a narrower one is cast to from what a release that lags shows",
+        "versions/lag/checks.py",
+        "if name in other and text is not None and not fits(text, columns[name]):",
+        "if name in other and text is None:",
+        tests=(
+            "tests/release/test_type_classes.py::test_a_release_that_lags_keeps_a_type_that_holds_whom_it_still_shows",
+        ),
+    ),
+    Mutation(
+        "hashes: a cluster is lent the key",
+        "versions/crosswalk.py",
+        "return not self.source.keeps_secrets",
+        "return False",
+        tests=(f"{HASHES}::test_the_source_is_lent_no_key",),
+    ),
+    Mutation(
+        "hashes: a release goes on with digests of another kind, in which nobody is the same",
+        "versions/versions.py",
+        "if own[-1].first.hashed != crosswalk.hashes:",
+        "if own[-1].first.hashed is None:",
+        tests=(f"{HASHES}::test_a_release_of_texts_does_not_go_on_with_hashes",),
+    ),
+    Mutation(
+        "hashes: releases with digests of two kinds are checked together",
+        "versions/type_checks.py",
+        "if first.hashed != theirs.first.hashed:",
+        "if first.hashed is None:",
+        tests=(f"{HASHES}::test_releases_of_texts_and_of_hashes_have_no_readers_in_common",),
+    ),
+)
