@@ -31,7 +31,7 @@ from qblock.versions import turn
 from qblock.versions.lag import turn as lagging
 
 PACKAGE = str(Path(qblock.__file__).parent)
-JOB = tuple(str(Path(PACKAGE, room)) for room in ("release", "publish", "joint", "ledger"))
+JOB = tuple(str(Path(PACKAGE, room)) for room in ("release", "publish", "versions", "ledger"))
 Point = dict[str, Any]
 
 
