@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from steady.pure import first_version
 
 from qblock.errors import InputError, Refused
 from qblock.ledger.stores import place_of
@@ -18,7 +19,9 @@ from qblock.release.erase import erase
 from qblock.release.plan import plan
 from qblock.release.rekey import rekey
 from qblock.release.retype import retype, type_note
-from qblock.versions.steady import Memory, Person, Rules, Step, Trial, first_version, rules_for, step
+from qblock.versions.batching.rules import Rules, rules_for
+from qblock.versions.batching.state import Memory, Person, Trial
+from qblock.versions.batching.step import Step, step
 from release.crossing import alter
 from release.jobs import Job, MakeJob
 from release.test_steady_job import counts

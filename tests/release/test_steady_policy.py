@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from steady.pure import first_version, judge
 
 from qblock.blocks import Reference
 from qblock.models import DistinctLDiversity, KAnonymity
-from qblock.versions.steady import Memory, Person, Step, Trial, first_version, judge, rules_for, step, together
-from qblock.versions.steady.proposals import by_attribute
+from qblock.versions.batching.proposals import by_attribute
+from qblock.versions.batching.rules import combine_rules, rules_for
+from qblock.versions.batching.state import Memory, Person, Trial
+from qblock.versions.batching.step import Step, step
 from release.jobs import MakeJob
 from release.test_steady_job import counts
 from release.test_waiting import ATTRIBUTES, HOLD_BACK, people_job
@@ -96,7 +99,7 @@ def test_every_version_shows_what_the_policy_decides_of_two_attributes(make_job:
         search={"node": [0]},
     )
     models = (KAnonymity(k=2), DistinctLDiversity(l=2))
-    alone, rules = judge(models, Reference(0, (), np.zeros(0, dtype=np.int64))), together([rules_for(models)] * 2)
+    alone, rules = judge(models, Reference(0, (), np.zeros(0, dtype=np.int64))), combine_rules([rules_for(models)] * 2)
 
     def passes(trial: Trial) -> bool:
         """Both attributes of every cell."""

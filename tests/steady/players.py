@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
-from qblock.versions.steady import Memory, Person, Trial, first_version, step
-from qblock.versions.steady.state import Block, Histogram, Unit
+from qblock.versions.batching.state import Block, Histogram, Memory, Person, Trial, Unit
+from qblock.versions.batching.step import step
+from steady.pure import first_version
 
 from .bundles import Known, bundles
 from .frames import difference, split

@@ -16,7 +16,7 @@ from qblock.models import (
     RecursiveCLDiversity,
     TCloseness,
 )
-from qblock.versions.steady import Rules, rules_for, together
+from qblock.versions.batching.rules import Rules, combine_rules, rules_for
 
 from .verdicts import Verdict, both, close, distinct, entropy, frequency, protected, recursive, sizes
 
@@ -41,7 +41,7 @@ class Setting:
 
     @property
     def rules(self) -> Rules:
-        return together([rules_for(self.of(i).models) for i in range(self.sensitive)])
+        return combine_rules([rules_for(self.of(i).models) for i in range(self.sensitive)])
 
     @property
     def promises(self) -> tuple[int, ...]:

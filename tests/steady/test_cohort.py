@@ -11,7 +11,14 @@ import pytest
 
 from qblock.blocks import Reference
 from qblock.models import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, KAnonymity
-from qblock.versions.steady.cohort import chance_of, chance_of_distinct, chance_of_frequency, cohort_size, cohort_sizes
+from qblock.versions.batching.cohort import (
+    Counted,
+    Sizes,
+    chance_of,
+    chance_of_distinct,
+    chance_of_frequency,
+    cohort_size,
+)
 
 NOTHING = Reference(0, (), np.zeros(0, dtype=np.int64))
 SHARES = np.array([0.5, 0.25, 0.15, 0.1])
@@ -55,6 +62,11 @@ def test_the_size_is_the_least_that_passes_and_at_least_twice_the_least_block() 
 
 def test_a_block_never_shown_takes_the_distribution_of_the_version() -> None:
     chance = chance_of([DistinctLDiversity(l=2)], NOTHING)
-    size = cohort_sizes({(0,): [4, 0], (1,): [0, 4]}, 2, chance)
+
+    def sized(counts: Counted) -> int | None:
+        by_value = dict(counts)
+        return cohort_size([by_value.get(("a",), 0), by_value.get(("b",), 0)], 2, chance)
+
+    size = Sizes(lambda: {(0,): {("a",): 4}, (1,): {("b",): 4}}, sized, 2)
     assert size((0,)) is None
     assert size((2,)) == cohort_size([4, 4], 2, chance)

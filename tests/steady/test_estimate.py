@@ -7,8 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from qblock.versions.steady import Memory, Person, Trial, first_version, step
-from qblock.versions.steady.estimate import Churn, estimate
+from qblock.versions.batching.estimate import Churn, estimate
+from qblock.versions.batching.state import Memory, Person, Trial
+from qblock.versions.batching.step import step
+from steady.pure import first_version
 
 from .settings import setting
 

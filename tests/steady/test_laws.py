@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from qblock.versions.steady import Memory, Person, Rules, Step, Trial, first_version, step
-from qblock.versions.steady.state import Unit
+from qblock.versions.batching.rules import Rules
+from qblock.versions.batching.state import Memory, Person, Trial, Unit
+from qblock.versions.batching.step import Step, step
+from steady.pure import first_version
 
 from .attacker import Attack
 from .bundles import balanced_bundles, bundles, frames_of_bundles

@@ -81,5 +81,5 @@ def test_nobody_is_certain_whose_rows_move(story: str) -> None:
 
 @pytest.mark.parametrize("story", STORIES)
 def test_shown_on_both_sides_they_tell_a_value(story: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("qblock.versions.steady.step"), "_held_back", lambda *_: {})
+    monkeypatch.setattr(import_module("qblock.versions.batching.step"), "_held_back", lambda *_: {})
     assert certain(STORIES[story])

@@ -17,7 +17,7 @@ from qblock.models import (
     RecursiveCLDiversity,
     TCloseness,
 )
-from qblock.versions.steady import no_coin, private_coin, rules_for, together
+from qblock.versions.batching.rules import combine_rules, no_coin, private_coin, rules_for
 
 K = KAnonymity(k=5)
 T = TCloseness(t=Fraction(1, 5), distance="equal")
@@ -57,8 +57,6 @@ def test_what_was_not_simulated_gets_the_core_and_says_why() -> None:
     found = rules_for(models, suppression=True)
     assert (found.cells, found.coin) == (False, False)
     assert "suppression" in found.reason
-    assert rules_for(models, moving=True).cells
-    assert "move" in rules_for([*models, T], moving=True).reason
     assert "not simulated" in rules_for([*models, AlphaKAnonymity(alpha=Fraction(1, 2), k=2)]).reason
     assert "sizes alone" in rules_for([K]).reason
     assert not rules_for([K]).coin
@@ -66,12 +64,12 @@ def test_what_was_not_simulated_gets_the_core_and_says_why() -> None:
 
 def test_each_sensitive_attribute_is_asked_for_by_itself() -> None:
     diverse, close = rules_for([K, DistinctLDiversity(l=3)]), rules_for([K, T])
-    found = together([diverse, rules_for([FrequencyLDiversity(l=2)])])
+    found = combine_rules([diverse, rules_for([FrequencyLDiversity(l=2)])])
     assert (found.cells, found.k, found.ls, found.sure, found.coin) == (True, 5, (3, 2), False, False)
-    found = together([diverse, close])
+    found = combine_rules([diverse, close])
     assert (found.cells, found.coin, found.attributes, found.reason) == (False, True, 2, close.reason)
-    assert together([close, close]).reason == close.reason
-    assert together([diverse], ["not simulated"]).reason == "not simulated"
+    assert combine_rules([close, close]).reason == close.reason
+    assert combine_rules([diverse], ["not simulated"]).reason == "not simulated"
 
 
 def test_the_coin_falls_as_often_as_asked_and_alike_again() -> None:

@@ -8,7 +8,10 @@ import numpy as np
 
 from qblock.blocks import Reference
 from qblock.models import DistinctLDiversity, KAnonymity, Model, PdRecursiveCLDiversity, TCloseness
-from qblock.versions.steady import Cell, Memory, Person, Rules, Step, first_version, judge, rules_for, step
+from qblock.versions.batching.rules import Rules, rules_for
+from qblock.versions.batching.state import Cell, Memory, Person
+from qblock.versions.batching.step import Step, step
+from steady.pure import first_version, judge
 
 BLOCK = (0,)
 MODELS: tuple[Model, ...] = (KAnonymity(k=2), DistinctLDiversity(l=2))

@@ -27,14 +27,15 @@ from qblock.search.strategies import search
 from qblock.search.task import Task
 from qblock.search.utility import Metrics
 from qblock.spec import Spec
+from qblock.versions.batching.cohort import size_for
+from qblock.versions.batching.estimate import Churn, Estimate, estimate
+from qblock.versions.batching.rules import Rules
 from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk
 from qblock.versions.gate import members
 from qblock.versions.lag import memory
 from qblock.versions.lag.policy import rules_of
-from qblock.versions.lag.sizes import Sizes, size_for
+from qblock.versions.lag.sizes import sizes_of
 from qblock.versions.later import lags
-from qblock.versions.steady import Rules
-from qblock.versions.steady.estimate import Churn, Estimate, estimate
 from qblock.versions.texts import parts_of
 from qblock.versions.versions import published_node, recorded
 
@@ -296,7 +297,7 @@ def _of_state(
         return Published(steady.node)
     first = next(version for version in versions if version.key.version == steady.first)
     rules = rules_of(spec, any(v.key.release != spec.release for v in members(spec, versions)))
-    sizes, blocks = Sizes(crosswalk, spec, steady, first, rules), sorted(state)
+    sizes, blocks = sizes_of(crosswalk, spec, steady, first, rules), sorted(state)
     values = {text: parts_of(text) for counts in state.values() for text in counts}
     tables = []
     # Of a release without sensitive attributes the number of people alone.

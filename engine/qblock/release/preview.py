@@ -26,13 +26,13 @@ from qblock.source import SourceTable, open_recoded
 from qblock.source.columns import repeated_people, tables_read
 from qblock.spec import Spec, spec_digest
 from qblock.versions.admission import Admission
+from qblock.versions.batching.estimate import Churn
 from qblock.versions.crosswalk import has_crosswalk, open_crosswalk
 from qblock.versions.lag import memory
 from qblock.versions.lag.checks import check_layout, check_node
 from qblock.versions.lag.outlook import Outlook, outlook
 from qblock.versions.lag.policy import rules_of
 from qblock.versions.later import lags, later_versions
-from qblock.versions.steady.estimate import Churn
 from qblock.versions.turnover import turnover
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.connect import engine_of_source

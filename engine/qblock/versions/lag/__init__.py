@@ -4,7 +4,7 @@ Within a run of a release with `versions.on_refusal: hold_back`, once a version 
 
     kept = memory.load(crosswalk, release)             the layout, and what is remembered; None: `begin`
     changes = differences.of(crosswalk, source, ...)   newcomers, leavers and changed values, by one scan
-    turn = policy.run(...)                             which batches close (versions.steady), judged as J1 judges cells
+    turn = policy.run(...)                             which batches close (`batching`), judged as J1 judges cells
     memory.save(crosswalk, ...)                        in a transaction of its own: a verdict outlasts the run
     relation.Shown(...)                                what stands for the source: people as they will be shown
 

@@ -13,12 +13,12 @@ from qblock.ledger.events import canonical
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.versions.admission import frozen
+from qblock.versions.batching.state import Cell, Memory, Unit
 from qblock.versions.crosswalk import Crosswalk, decoded, fresh_name
 from qblock.versions.episodes import PUBLISHED, episodes, next_episodes, placed, roll
 from qblock.versions.excluded import FAILED, LEFT, OUT, entities_apart, set_apart
 from qblock.versions.gate import members
 from qblock.versions.lag.memory import Kept, Layout, Row, block_of, cell_text, save
-from qblock.versions.steady import Cell, Memory, Unit
 from qblock.versions.stuck import stuck
 from qblock.versions.texts import joined_text, texts_of, together
 from qblock.versions.versions import Candidate, RecordedVersion, entity_of, recorded

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
 from qblock.source import SourceTable
+from qblock.versions.batching.state import Block
 from qblock.versions.crosswalk import Crosswalk, fresh_name
 from qblock.versions.excluded import LEAVING, OUT
 from qblock.versions.lag.memory import Layout
-from qblock.versions.steady.state import Block
 from qblock.versions.texts import texts_of, together
 from qblock.versions.units import block_name, bundle, owner, rows_of, with_rows
 from qblock.versions.versions import coded, entity_of

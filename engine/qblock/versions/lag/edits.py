@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
 from qblock.source import SourceTable
+from qblock.versions.batching.state import Cell
 from qblock.versions.crosswalk import HEXADECIMAL, Crosswalk, fresh_name
 from qblock.versions.lag.memory import block_of, cell_text, cells_of, load, save, units_in
-from qblock.versions.steady import Cell
 from qblock.versions.units import block_name
 from qblock.versions.versions import UNIT, Candidate, coded, recorded
 

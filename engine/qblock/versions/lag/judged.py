@@ -12,10 +12,9 @@ from qblock.blocks import Reference
 from qblock.errors import Refused
 from qblock.models.multi import monotone
 from qblock.spec import Requirement, Spec
+from qblock.versions.batching.state import Block, Histogram, Passes, Trial
 from qblock.versions.cells import Cells, held_by_all
 from qblock.versions.gate import passing, references_of
-from qblock.versions.steady import Trial
-from qblock.versions.steady.state import Block, Histogram, Passes
 from qblock.versions.versions import RecordedVersion
 
 OF_COUNTS = frozenset({"numbers"})

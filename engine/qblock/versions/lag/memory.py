@@ -14,9 +14,8 @@ from qblock.errors import QblockError
 from qblock.ledger.events import canonical
 from qblock.spec import Spec
 from qblock.versions import padding
+from qblock.versions.batching.state import Block, Cell, Memory, Pending, Unit
 from qblock.versions.crosswalk import Crosswalk, fresh_name
-from qblock.versions.steady import Cell, Memory, Pending, Unit
-from qblock.versions.steady.state import Block
 from qblock.versions.stuck import HAS_STATE, SET_DOWN
 
 FORM, REFUSED = HAS_STATE, 2

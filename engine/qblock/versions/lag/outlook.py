@@ -12,6 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from qblock.source import SourceTable
+from qblock.versions.batching.proposals import in_cells, touched, whole_cells
+from qblock.versions.batching.rules import Rules
+from qblock.versions.batching.state import Block, Cell, Pending, Person, Unit
 from qblock.versions.crosswalk import Crosswalk
 from qblock.versions.excluded import FAILED, QUEUED, entities_apart
 from qblock.versions.explanation import plural
@@ -19,10 +22,7 @@ from qblock.versions.gate import members
 from qblock.versions.lag.differences import Differences, differences
 from qblock.versions.lag.memory import Kept, another_unit, cells_of, units_in
 from qblock.versions.lag.policy import rules_of, sensitive_of
-from qblock.versions.lag.sizes import Sizes
-from qblock.versions.steady import Cell, Pending, Person, Rules, Unit
-from qblock.versions.steady.proposals import in_cells, touched, whole_cells
-from qblock.versions.steady.state import Block
+from qblock.versions.lag.sizes import sizes_of
 from qblock.versions.versions import recorded
 
 NOT_LOOKED_AT = "whether they pass depends on values, which plan does not look at"
@@ -132,7 +132,7 @@ def outlook(crosswalk: Crosswalk, source: SourceTable, kept: Kept, newest: int) 
     withdrawn = entities_apart(crosswalk, release, [QUEUED, FAILED])
     changes = differences(crosswalk, source, kept.node, kept.layout, (), withdrawn)
     first = next(v for v in versions if v.key.release == release and v.key.version == kept.first)
-    size = Sizes(crosswalk, spec, kept, first, rules)
+    size = sizes_of(crosswalk, spec, kept, first, rules)
     waiting = Counter(newcomer.block for newcomer in changes.newcomers.values())
     enough = {block for block, n in waiting.items() if n >= size.least}
     sizes = {block: size(block) for block in [*sorted(enough), *_spread(sorted(waiting.keys() - enough))]}

@@ -13,6 +13,10 @@ import sqlalchemy as sa
 from qblock.blocks import Reference
 from qblock.source import SourceTable
 from qblock.spec import Spec
+from qblock.versions.batching.cohort import Sizes, added
+from qblock.versions.batching.rules import Rules, combine_rules, no_coin, private_coin, rules_for
+from qblock.versions.batching.state import Block, Counts, Histogram, Memory, Person, Unit, Value
+from qblock.versions.batching.step import Step, standing, step
 from qblock.versions.crosswalk import Crosswalk
 from qblock.versions.excluded import ASIDE, CELL, CHANGED, COHORT, LEFT, MOVED, OUT, WITHDRAWN, set_apart
 from qblock.versions.lag.differences import Differences, differences
@@ -26,22 +30,7 @@ from qblock.versions.lag.memory import (
     save,
     units_in,
 )
-from qblock.versions.lag.sizes import Sizes, added
-from qblock.versions.steady import (
-    Counts,
-    Memory,
-    Person,
-    Rules,
-    Step,
-    Unit,
-    no_coin,
-    private_coin,
-    rules_for,
-    standing,
-    step,
-    together,
-)
-from qblock.versions.steady.state import Block, Histogram, Value
+from qblock.versions.lag.sizes import sizes_of
 from qblock.versions.texts import parts_of
 from qblock.versions.units import grew, owner_of, rows_of, sets_of
 from qblock.versions.versions import recorded
@@ -98,7 +87,7 @@ def rules_of(spec: Spec, other_releases: bool) -> Rules:
         reasons.append("several releases to the same readers were not simulated")
     if spec.bundles and (len(spec.sensitives) > 1 or spec.insensitives):
         reasons.append("several columns of people who have several rows were not simulated")
-    return replace(together(rules, reasons), bundles=spec.bundles)
+    return replace(combine_rules(rules, reasons), bundles=spec.bundles)
 
 
 def sensitive_of(spec: Spec, kept: Kept) -> Callable[[str], Hashable]:
@@ -160,7 +149,7 @@ def decide(
         }
 
     rules = rules_of(spec, other_releases)
-    sizes = Sizes(crosswalk, spec, kept, first, rules)
+    sizes = sizes_of(crosswalk, spec, kept, first, rules)
     come = Counter(new.block for new in changes.newcomers.values())
 
     def cohort(block: Block) -> int | None:

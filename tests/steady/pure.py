@@ -1,13 +1,39 @@
-"""The verdict on a batch by privacy models: every joint cell that it makes, with the quantities of one reference."""
+"""The first version and the verdict of models, without a database: for simulations of the steady job's rules."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 
 from qblock.blocks import Blocks, Reference
 from qblock.errors import QblockError
 from qblock.models import Model
-from qblock.versions.steady.state import Block, Histogram, Passes, Trial
+from qblock.versions.batching.proposals import parts_of
+from qblock.versions.batching.state import Block, Cell, Group, Histogram, Memory, Passes, Person, Trial, Unit
+from qblock.versions.batching.step import Counted, Step, same, standing
+
+
+def first_version(present: Mapping[str, Person], memory: Memory, passes: Passes, *, counted: Counted = same) -> Step:
+    """The first version shows everybody who is present and not out, or nobody.
+
+    Where it is refused, nobody of its people is ever shown: with some of them tried again, the difference tells.
+    """
+    run, version = memory.run + 1, memory.version + 1
+    shown = {
+        entity: Unit(Cell(person.block, version), (person.value,))
+        for entity, person in sorted(present.items())
+        if entity not in memory.out
+    }
+    members: dict[Cell, list[str]] = {}
+    for entity, unit in shown.items():
+        members.setdefault(unit.cell, []).append(entity)
+    groups = tuple(Group(c, parts_of(shown, m, counted), True) for c, m in sorted(members.items()))
+    change = Counter((unit.cell.block, counted(unit.values[-1])) for unit in shown.values())
+    if shown and passes(Trial(None, groups, change)):
+        return replace(standing(shown, present, replace(memory, run=run, version=version)), published=True)
+    out = {**memory.out, **dict.fromkeys(shown, "first")}
+    return standing({}, present, replace(memory, run=run, out=out))
 
 
 def judge(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
-from qblock.versions.steady.rules import Rules
-from qblock.versions.steady.state import (
+from qblock.versions.batching.rules import Rules
+from qblock.versions.batching.state import (
     Batch,
     Block,
     Cell,

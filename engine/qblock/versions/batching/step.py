@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from qblock.versions.steady.coin import Coin, no_coin
-from qblock.versions.steady.proposals import (
+from qblock.versions.batching.proposals import (
     Change,
     Cohort,
+    Members,
     erasures,
     in_cells,
     newcomers,
@@ -17,8 +18,9 @@ from qblock.versions.steady.proposals import (
     touched,
     whole_cells,
 )
-from qblock.versions.steady.rules import Rules
-from qblock.versions.steady.state import (
+from qblock.versions.batching.rules import Coin, Rules, no_coin
+from qblock.versions.batching.state import (
+    Batch,
     Block,
     Cell,
     Counts,
@@ -31,8 +33,122 @@ from qblock.versions.steady.state import (
     Trial,
     Unit,
     Value,
+    histogram,
 )
-from qblock.versions.steady.turn import Counted, Decided, Turn
+
+Counted = Callable[[Value], Hashable]
+
+
+class Decided(NamedTuple):
+    """A batch and what became of it: "closed", "failed" or "aside". Private."""
+
+    batch: Batch
+    outcome: str
+
+
+class Draft:
+    """The next version while batches are decided one after another. taken: cells that were taken out whole."""
+
+    def __init__(
+        self, shown: Mapping[str, Unit], members: Members, passes: Passes, counted: Counted, out: dict[str, str]
+    ) -> None:
+        self.before = shown
+        self.shown = dict(shown)
+        self.members = members
+        self.passes = passes
+        self.counted = counted
+        self.out = out
+        self.frozen: set[Cell] = set()
+        self.taken: set[Cell] = set()
+        self.batches: list[Decided] = []
+        self.changed: Counter[tuple[Block, Hashable]] = Counter()
+
+    def erase(self, batch: Batch, withdrawn: Collection[str]) -> None:
+        self._differ(self._rows(batch.members), -1)
+        self._remove(batch)
+        self.out.update((entity, "erased" if entity in withdrawn else "cell") for entity in batch.members)
+        self.batches.append(Decided(batch, "closed"))
+
+    def attempt(self, batch: Batch, groups: Sequence[Group]) -> bool:
+        """Take leavers out where that passes; else their cell is frozen."""
+        rows = self._rows(batch.members)
+        if not self._tried(batch, groups, rows, ()):
+            self.frozen.add(batch.cell)
+            return False
+        self._remove(batch)
+        self.out.update((entity, "left") for entity in batch.members)
+        return True
+
+    def let_go(self, batch: Batch) -> None:
+        gone, stay = self._split(batch)
+        self.attempt(batch, (gone._replace(shown=False), stay))
+
+    def show(self, batch: Batch, present: Mapping[str, Person]) -> None:
+        """Show newcomers where their cell passes; else they are out for good."""
+        units = {entity: Unit(batch.cell, (present[entity].value,)) for entity in batch.members}
+        rows = [(batch.cell.block, self.counted(unit.values[-1])) for unit in units.values()]
+        groups = (Group(batch.cell, parts_of(units, batch.members, self.counted), True),)
+        if self._tried(batch, groups, (), rows):
+            self.shown.update(units)
+        else:
+            self.out.update((entity, "failed") for entity in batch.members)
+
+    def aside(self, batch: Batch) -> None:
+        self.out.update((entity, "aside") for entity in batch.members)
+        self.batches.append(Decided(batch, "aside"))
+
+    def change(self, batch: Batch, present: Mapping[str, Person], version: int) -> None:
+        """Show changed values where old and new ones pass, and those who keep theirs; else the cell is frozen."""
+        moved, stay = self._split(batch)
+        cell = batch.cell._replace(changed=(*batch.cell.changed, version))
+        units = {entity: Unit(cell, (*self.before[entity].values, present[entity].value)) for entity in batch.members}
+        new = [self.counted(unit.values[-1]) for unit in units.values()]
+        moved = Group(cell, (*moved.parts, histogram(Counter(new))), True)
+        if self._tried(batch, (moved, stay), self._rows(batch.members), [(cell.block, value) for value in new]):
+            self.shown.update(units)
+        else:
+            self.frozen.add(batch.cell)
+
+    def _tried(
+        self,
+        batch: Batch,
+        groups: Sequence[Group],
+        less: Iterable[tuple[Block, Hashable]],
+        more: Iterable[tuple[Block, Hashable]],
+    ) -> bool:
+        """Ask for the verdict on a batch after those accepted before. less, more: rows that it takes and adds."""
+        kept = self.changed.copy()
+        self._differ(less, -1)
+        self._differ(more, 1)
+        passed = self.passes(Trial(batch, tuple(groups), self.changed))
+        if not passed:
+            self.changed = kept
+        self.batches.append(Decided(batch, "closed" if passed else "failed"))
+        return passed
+
+    def _differ(self, rows: Iterable[tuple[Block, Hashable]], by: int) -> None:
+        for row in rows:
+            self.changed[row] += by
+
+    def _rows(self, members: Iterable[str]) -> list[tuple[Block, Hashable]]:
+        return [(self.before[entity].cell.block, self.counted(self.before[entity].values[-1])) for entity in members]
+
+    def _split(self, batch: Batch) -> tuple[Group, Group]:
+        """A batch of a cell, and those who stay."""
+        moved = set(batch.members)
+        staying = [entity for entity in self.members[batch.cell] if entity not in moved]
+        return (
+            Group(batch.cell, parts_of(self.before, batch.members, self.counted), True),
+            Group(batch.cell, parts_of(self.before, staying, self.counted), True),
+        )
+
+    def _remove(self, batch: Batch) -> None:
+        for entity in batch.members:
+            del self.shown[entity]
+        if len(self.members[batch.cell]) == len(batch.members):
+            self.taken.add(batch.cell)
+            self.frozen.discard(batch.cell)
+
 
 Owner = Callable[[str], str]
 """Whose a unit is."""
@@ -49,41 +165,15 @@ class Step:
     published: bool
 
 
-def same(value: Value) -> Hashable:
-    """The value itself, where nothing but the sensitive attribute is published beside the block."""
+def same(value: Any) -> Any:
+    """The value itself, where nothing but the sensitive attribute is published beside the block; as well the unit
+    itself, where nobody is in several blocks."""
     return value
-
-
-def same_person(unit: str) -> str:
-    """The unit itself, where nobody is in several blocks."""
-    return unit
 
 
 def one_attribute(before: Value, after: Value) -> tuple[bool, ...]:
     """Whether the value is another one."""
     return (before != after,)
-
-
-def first_version(present: Mapping[str, Person], memory: Memory, passes: Passes, *, counted: Counted = same) -> Step:
-    """The first version shows everybody who is present and not out, or nobody.
-
-    Where it is refused, nobody of its people is ever shown: with some of them tried again, the difference tells.
-    """
-    run, version = memory.run + 1, memory.version + 1
-    shown = {
-        entity: Unit(Cell(person.block, version), (person.value,))
-        for entity, person in sorted(present.items())
-        if entity not in memory.out
-    }
-    members: dict[Cell, list[str]] = {}
-    for entity, unit in shown.items():
-        members.setdefault(unit.cell, []).append(entity)
-    groups = tuple(Group(c, parts_of(shown, m, counted), True) for c, m in sorted(members.items()))
-    change = Counter((unit.cell.block, counted(unit.values[-1])) for unit in shown.values())
-    if shown and passes(Trial(None, groups, change)):
-        return _ended(shown, present, replace(memory, run=run, version=version), (), True)
-    out = {**memory.out, **dict.fromkeys(shown, "first")}
-    return _ended({}, present, replace(memory, run=run, out=out), (), False)
 
 
 def step(
@@ -99,7 +189,7 @@ def step(
     erased: Collection[str] = (),
     counted: Counted = same,
     change: Change = one_attribute,
-    owner: Owner = same_person,
+    owner: Owner = same,
 ) -> Step:
     """What the next version shows after one run, by digests of entities.
 
@@ -121,49 +211,49 @@ def step(
     if rules.bundles:
         out.update(_held_back(shown, present, memory, pending, out, owner))
     members = touched(shown, present, pending, erased)
-    turn = Turn(shown, members, passes, counted, out)
-    turn.frozen.update(memory.frozen)
+    draft = Draft(shown, members, passes, counted, out)
+    draft.frozen.update(memory.frozen)
 
     for batch in erasures(members, erased):
-        turn.erase(batch, erased)
-    for batch in whole_cells({c: m for c, m in members.items() if c not in turn.taken}, present, memory):
+        draft.erase(batch, erased)
+    for batch in whole_cells({c: m for c, m in members.items() if c not in draft.taken}, present, memory):
         # A version that shows nobody is none: the last cell waits for another one.
-        if len(turn.shown) > len(batch.members):
-            turn.attempt(batch, (Group(batch.cell, parts_of(shown, batch.members, counted), False),))
+        if len(draft.shown) > len(batch.members):
+            draft.attempt(batch, (Group(batch.cell, parts_of(shown, batch.members, counted), False),))
 
     numbers = dict(memory.batches)
     for batch in newcomers(_waiting(shown, present, out), version, cohort):
         block = batch.cell.block
         numbers[block] = numbers.get(block, 0) + 1
         if rules.coin and coin(block, numbers[block]):
-            turn.aside(batch)
+            draft.aside(batch)
         else:
-            turn.show(batch, present)
+            draft.show(batch, present)
 
     if rules.cells:
-        left = {c: m for c, m in members.items() if c not in turn.taken}
+        left = {c: m for c, m in members.items() if c not in draft.taken}
         for batch in in_cells(shown, left, present, pending, memory, rules, counted, least, change):
             if batch.kind is Kind.LEAVERS:
-                turn.let_go(batch)
+                draft.let_go(batch)
             else:
-                turn.change(batch, present, version)
+                draft.change(batch, present, version)
 
-    published = any(decided.outcome == "closed" for decided in turn.batches)
+    published = any(decided.outcome == "closed" for decided in draft.batches)
     after = Memory(
         run=run,
         version=version if published else memory.version,
-        out=turn.out,
-        frozen=frozenset(turn.frozen),
+        out=draft.out,
+        frozen=frozenset(draft.frozen),
         pending={
-            entity: p for entity, p in pending.items() if entity in turn.shown and turn.shown[entity] is shown[entity]
+            entity: p for entity, p in pending.items() if entity in draft.shown and draft.shown[entity] is shown[entity]
         },
         since=memory.since,
         batches=numbers,
     )
     if rules.bundles:
-        waiting = _waiting(turn.shown, present, turn.out)
+        waiting = _waiting(draft.shown, present, draft.out)
         after = replace(after, seen={entity: present[entity].value for people in waiting.values() for entity in people})
-    return _ended(turn.shown, present, after, tuple(turn.batches), published)
+    return _ended(draft.shown, present, after, tuple(draft.batches), published)
 
 
 def standing(shown: Mapping[str, Unit], present: Mapping[str, Person], memory: Memory) -> Step:

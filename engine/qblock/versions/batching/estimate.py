@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qblock.blocks import Floats, Ints
-from qblock.versions.steady.rules import Rules
+from qblock.versions.batching.rules import Rules
 
 SEED = 20_261
 MOST_CHANGES = 15

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from qblock.blocks import Reference
 from qblock.models import DistinctLDiversity, KMap, Model
+from qblock.versions.batching.state import Block
 
 
 @dataclass(frozen=True)
@@ -37,21 +42,16 @@ class Rules:
         return len(self.ls)
 
 
-def rules_for(
-    models: Sequence[Model],
-    *,
-    suppression: bool = False,
-    moving: bool = False,
-) -> Rules:
+def rules_for(models: Sequence[Model], *, suppression: bool = False) -> Rules:
     """The rules that a spec gets.
 
-    models: of all requirements of one sensitive attribute (`together` for several); suppression: whether a suppression
-    limit is asked for; moving: whether quantities of the whole table (P_s) are those of each version instead of the
-    first one's.
+    models: of all requirements of one sensitive attribute (`combine_rules` for several); suppression: whether a
+    suppression limit is asked for.
     """
     k = max((_least_rows(model) for model in models), default=1)
     least = max([2, *(_l(model) for model in models)])
-    symmetric = any(fails_one_valued(model) for model in models)
+    # Some model fails every cell with a single value, whichever it is.
+    symmetric = any(_l(model) > 1 for model in models)
     by_sizes = all(model.about.steady == "sizes" for model in models)
     coin = not symmetric and not by_sizes
     reasons = []
@@ -69,8 +69,6 @@ def rules_for(
     unsimulated = sorted({model.name for model in models if model.about.steady == "core"})
     if unsimulated and not coin:
         reasons.append(f"{' and '.join(unsimulated)} with leavers and changed values was not simulated")
-    if moving and any(model.needs - {"population"} for model in models):
-        reasons.append("quantities of the whole table that move from version to version were not simulated")
     distinct = all(model.about.steady == "sizes" or isinstance(model, DistinctLDiversity) for model in models)
     return Rules(
         cells=not reasons,
@@ -82,7 +80,7 @@ def rules_for(
     )
 
 
-def together(each: Sequence[Rules], reasons: Sequence[str] = ()) -> Rules:
+def combine_rules(each: Sequence[Rules], reasons: Sequence[str] = ()) -> Rules:
     """The rules of several sensitive attributes: models of one do not make up for those of another.
 
     each: what `rules_for` gives for each attribute; reasons: more of them why only the core is done.
@@ -98,15 +96,9 @@ def together(each: Sequence[Rules], reasons: Sequence[str] = ()) -> Rules:
     )
 
 
-def fails_one_valued(model: Model) -> bool:
-    """Whether a model fails every cell with a single value, whichever it is."""
-    return model.about.steady == "symmetric" and _l(model) > 1
-
-
 def _l(model: Model) -> int:
     """The least l that a model implies; 1 for one without."""
-    parameter: int = math.ceil(getattr(model, "l", 1)) if model.about.steady == "symmetric" else 1
-    return parameter
+    return math.ceil(getattr(model, "l", 1)) if model.about.steady == "symmetric" else 1
 
 
 def _least_rows(model: Model) -> int:
@@ -116,3 +108,28 @@ def _least_rows(model: Model) -> int:
     if model.needs:
         return 1
     return model.least_block_size(Reference(0, (), np.zeros(0, dtype=np.int64)))
+
+
+Coin = Callable[[Block, int], bool]
+"""Whether the n-th batch of newcomers of a block (n from 1) is set aside before its values are looked at: the same
+again when a run is repeated.
+
+For models that do not fail every one-valued batch, failing tells which value a batch holds. If a batch may be out
+although nobody looked at it, being out excludes no value (docs/steady-job.md section 5).
+"""
+
+
+def no_coin(block: Block, number: int) -> bool:
+    """Never."""
+    return False
+
+
+def private_coin(key: bytes, release: str, skip: Fraction) -> Coin:
+    """A coin that falls with probability `skip`, by a digest with a key that is as private as the crosswalk's."""
+
+    def falls(block: Block, number: int) -> bool:
+        text = json.dumps(["qblock coin", release, list(block), number])
+        drawn = int.from_bytes(hmac.digest(key, text.encode(), hashlib.sha256)[:8])
+        return drawn * skip.denominator < skip.numerator * 2**64
+
+    return falls
