@@ -31,8 +31,8 @@ from faults.nursery import Nursery
 from qblock.ledger.stores import place_of
 from qblock.release.verify import verify
 from qblock.versions.crosswalk import open_crosswalk
-from qblock.versions.excluded import digests_of
-from qblock.versions.units import owner_of
+from qblock.versions.people import digests_of
+from qblock.versions.texts import owner_of
 
 BLOCKS, VALUES = "qrs", "abcd"
 COHORT = 4

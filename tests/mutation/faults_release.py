@@ -101,14 +101,14 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erase: who leaves along is not counted",
-        "versions/sharing.py",
+        "versions/withdrawals.py",
         "    return Sharing(leaving=len(leaving), companions=companions, cells=removal.cells, staying=staying)\n",
         "    return Sharing(leaving=len(leaving), companions=0, cells=removal.cells, staying=staying)\n",
         tests=("tests/release/test_erase_asks.py::test_a_plan_counts_what_an_erasure_does",),
     ),
     Mutation(
         "erase: everybody is missing from an empty source",
-        "versions/missing.py",
+        "versions/people.py",
         "        raise Refused(EMPTY.format(name))\n",
         "        pass\n",
         tests=(f"{MISSING}::test_a_source_that_is_empty_is_no_reason_to_take_everybody_out",),
@@ -129,14 +129,14 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erase: who is there is missing too",
-        "versions/missing.py",
+        "versions/people.py",
         "query.where(left, here.c.entity.is_(None))",
         "query.where(left)",
         tests=(f"{MISSING}::test_they_leave_at_once_with_their_cells",),
     ),
     Mutation(
         "erase: whom readers see still is not missing any more",
-        "versions/missing.py",
+        "versions/people.py",
         "sa.select(t.c.entity).where(*withdrawn, t.c.entity.not_in(seen))",
         "sa.select(t.c.entity).where(*withdrawn)",
         tests=(f"{MISSING}::test_whom_readers_see_still_is_tried_again",),

@@ -58,14 +58,14 @@ STEADY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "joint: people share a cell whatever it is known that they have rows",
-        "versions/versions.py",
+        "versions/recorded.py",
         "return _by_rows(crosswalk, proposed) if spec.by_rows else proposed",
         "return proposed",
         tests=("tests/release/test_bundles.py::test_a_lone_number_of_rows_is_refused_where_it_may_be_known",),
     ),
     Mutation(
         "gate: a cell of bundles passes in which everybody holds one value",
-        "versions/cells.py",
+        "versions/gate.py",
         "common |= blocks.largest == people",
         "pass",
         tests=("tests/release/test_bundles.py::test_a_value_that_everybody_holds_is_refused",),

@@ -28,7 +28,7 @@ VERSIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "cohort: smaller than a block must be",
-        "versions/cohorts.py",
+        "versions/withdrawals.py",
         "    if declared < least:",
         "    if declared < 0:",
         tests=(f"{APART}::test_a_cohort_is_no_smaller_than_any_block",),
@@ -42,14 +42,14 @@ VERSIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "versions: how people are counted is not recorded",
-        "versions/versions.py",
+        "versions/recorded.py",
         'return text if spec.counted == "rows" else',
         "return text if spec.counted else",
         tests=("tests/release/test_bundles.py::test_people_are_not_counted_otherwise_later",),
     ),
     Mutation(
         "crosswalk: a version that is recorded is not in what was read before",
-        "versions/versions.py",
+        "versions/recorded.py",
         "    crosswalk.read.clear()\n    same: list",
         "    same: list",
         tests=("tests/versions/test_gate.py",),
@@ -200,7 +200,7 @@ VERSIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "padding: as many rows as people who wait",
-        "versions/padding.py",
+        "versions/crosswalk.py",
         "    return max(LEAST, 1 << (rows - 1).bit_length()) if rows else LEAST",
         "    return rows",
         tests=("tests/release/test_waiting_counters.py::test_how_many_people_wait_is_told_to_no_other_login",),
@@ -237,14 +237,14 @@ VERSIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hashes: a release goes on with digests of another kind, in which nobody is the same",
-        "versions/versions.py",
+        "versions/recorded.py",
         "if own[-1].first.hashed != crosswalk.hashes:",
         "if own[-1].first.hashed is None:",
         tests=(f"{HASHES}::test_a_release_of_texts_does_not_go_on_with_hashes",),
     ),
     Mutation(
         "hashes: releases with digests of two kinds are checked together",
-        "versions/type_checks.py",
+        "versions/admission.py",
         "if first.hashed != theirs.first.hashed:",
         "if first.hashed is None:",
         tests=(f"{HASHES}::test_releases_of_texts_and_of_hashes_have_no_readers_in_common",),

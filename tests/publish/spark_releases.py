@@ -19,7 +19,7 @@ from qblock.api import Release
 
 ON_SPARK = """private: {{url: "{ledger}", path: {folder}/private}}
 publish: {{path: {folder}/published, readers_checked: by operator}}"""
-KEYS = {"qblock.versions.crosswalk": "ab", "qblock.versions.keys": "cd"}
+KEYS = {"qblock.versions.crosswalk": "ab", "qblock.versions.conversion": "cd"}
 """Where keys are made, and of what digits."""
 
 

@@ -18,7 +18,7 @@ from qblock.releases import Release
 from qblock.results.release import Sharing
 from qblock.versions import turnover
 from qblock.versions.crosswalk import open_crosswalk
-from qblock.versions.excluded import counts
+from qblock.versions.people import counts
 from release.jobs import Job, MakeJob
 from release.test_plans import steps_of
 from release.test_waiting import HOLD_BACK, events, insert, people_job, shown

@@ -17,8 +17,8 @@ from qblock.release.erase import erase
 from qblock.release.rekey import rekey
 from qblock.release.verify import verify
 from qblock.versions.crosswalk import HEXADECIMAL, Crosswalk, open_crosswalk, prepare
-from qblock.versions.excluded import digests_of
-from qblock.versions.versions import recorded
+from qblock.versions.people import digests_of
+from qblock.versions.recorded import recorded
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.session import SqlSession
 from release.jobs import Job, MakeJob

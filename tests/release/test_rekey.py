@@ -16,7 +16,7 @@ from qblock.release import rekey as module
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
 from qblock.release.verify import verify
-from qblock.versions import keys
+from qblock.versions import conversion
 from qblock.versions.crosswalk import open_crosswalk
 from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, events, insert, people_job, shown
@@ -143,7 +143,7 @@ def test_a_change_that_was_killed_before_its_event_is_written_is_finished(
     job = people_job(make_job, PEOPLE)
     job.begin()
     with monkeypatch.context() as patched:
-        patched.setattr(keys, "record", lambda *_: 1 / 0)
+        patched.setattr(conversion, "record", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             rekey(place_of(job.spec))
     assert not events(job, "rekeyed")

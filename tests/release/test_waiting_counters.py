@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from qblock.versions.padding import LEAST, size_class
+from qblock.versions.crosswalk import LEAST, size_class
 from release.jobs import Job, new_job
 from release.test_waiting import ATTRIBUTES, HOLD_BACK, shown
 

@@ -21,7 +21,7 @@ from qblock.spec import Spec
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk, prepare
 from qblock.versions.episodes import Mode
 from qblock.versions.gate import Verdict, check, members_of
-from qblock.versions.versions import record
+from qblock.versions.recorded import record
 from qblock.warehouse.duckdb import DuckdbWarehouse
 
 from .histories import history

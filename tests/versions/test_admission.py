@@ -21,8 +21,8 @@ from qblock.spec import Spec, read_spec
 from qblock.versions.admission import Admission, freeze
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk, prepare
 from qblock.versions.gate import Verdict, check
-from qblock.versions.texts import part_of, together
-from qblock.versions.versions import candidate, record
+from qblock.versions.recorded import candidate, record
+from qblock.versions.texts import join_texts, part_of
 
 pytestmark = pytest.mark.either_engine
 
@@ -236,7 +236,7 @@ def test_texts_of_any_kind_are_put_together_and_taken_apart(crosswalk: Crosswalk
     table = crosswalk.own.load(
         "qblock_texts", pa.table({"a": texts, "b": texts[::-1], "n": pa.array(range(8), pa.int64())})
     )
-    place = together([table.c.a, table.c.b]).label("place")
+    place = join_texts([table.c.a, table.c.b]).label("place")
     query = sa.select(place, table.c.n).subquery()
     parts = sa.select(query.c.place, part_of(query.c.place, 0).label("a"), part_of(query.c.place, 1).label("b"))
     found = crosswalk.own.fetch(parts.order_by(query.c.n)).to_pylist()

@@ -11,13 +11,21 @@ from qblock.errors import InputError
 from qblock.search.task import Task
 from qblock.spec import Spec, read_spec
 from qblock.versions.admission import freeze
-from qblock.versions.cohorts import cohort_size
 from qblock.versions.crosswalk import Crosswalk
 from qblock.versions.episodes import VersionKey
-from qblock.versions.excluded import counts, digests_of, entities_apart
 from qblock.versions.gate import Verdict, check
-from qblock.versions.versions import Candidate, candidate, published_node, record
-from qblock.versions.withdrawals import batch, failed, left, settle_leaving, take_out, whole_cells, withdraw
+from qblock.versions.people import counts, digests_of, entities_apart
+from qblock.versions.recorded import Candidate, candidate, published_node, record
+from qblock.versions.withdrawals import (
+    batch,
+    cohort_size,
+    failed,
+    left,
+    settle_leaving,
+    take_out,
+    whole_cells,
+    withdraw,
+)
 
 from .test_admission import change, contents, opened
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from qblock.versions.changed import changed_values
 from qblock.versions.crosswalk import Crosswalk
 from qblock.versions.episodes import VersionKey
-from qblock.versions.versions import record
+from qblock.versions.explanation import changed_values
+from qblock.versions.recorded import record
 
 from .histories import history
 from .register import Register, Row

@@ -18,9 +18,10 @@ from qblock.search.assessment import Assessment
 from qblock.search.run import open_task
 from qblock.search.task import Task
 from qblock.spec import Spec, read_spec
-from qblock.versions.crosswalk import Crosswalk, decoded, open_crosswalk, prepare
+from qblock.versions.crosswalk import Crosswalk, open_crosswalk, prepare
 from qblock.versions.gate import check
-from qblock.versions.versions import candidate, record, recorded
+from qblock.versions.recorded import candidate, record, recorded
+from qblock.versions.texts import decoded
 
 SPEC = """
 version: 1

@@ -13,7 +13,7 @@ from qblock.versions.crosswalk import Crosswalk
 from qblock.versions.episodes import VersionKey
 from qblock.versions.explanation import _margins, _rows, _vectors, evidence_of, explanation, joined_labels
 from qblock.versions.gate import check
-from qblock.versions.versions import recorded
+from qblock.versions.recorded import recorded
 
 from .cases import CASES
 from .histories import history

@@ -8,16 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from qblock.versions.bounds import (
-    Change,
-    Component,
-    Evidence,
-    bounds,
-    delta_check,
-    equal_signatures,
-    fewest,
-    supports,
-)
+from qblock.versions.bounds import Change, Component, Evidence, bounds, delta_check, equal_signatures, fewest, supports
 
 from .cases import CASES
 from .histories import history

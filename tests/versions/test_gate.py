@@ -12,10 +12,11 @@ import sqlalchemy as sa
 from qblock.errors import InputError, Refused
 from qblock.ledger.store import Store
 from qblock.versions import episodes
-from qblock.versions.crosswalk import Crosswalk, decoded, encoded, fresh_name, prepare
+from qblock.versions.crosswalk import Crosswalk, fresh_name, prepare
 from qblock.versions.episodes import Mode, VersionKey
 from qblock.versions.gate import check, unchanged
-from qblock.versions.versions import discard, least_rows, record, recorded
+from qblock.versions.recorded import discard, least_rows, record, recorded
+from qblock.versions.texts import decoded, encoded
 
 from .attacker import refused_seeds
 from .cases import CASES, Case

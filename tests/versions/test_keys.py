@@ -12,12 +12,12 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.ledger.store import SCHEMA
+from qblock.versions.conversion import new_key, people
 from qblock.versions.crosswalk import Crosswalk
 from qblock.versions.episodes import Mode
-from qblock.versions.excluded import digests_of, set_apart
 from qblock.versions.gate import Verdict, check
-from qblock.versions.keys import new_key, people
-from qblock.versions.versions import record
+from qblock.versions.people import digests_of, set_apart
+from qblock.versions.recorded import record
 
 from .attacker import together
 from .histories import history

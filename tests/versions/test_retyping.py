@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager
 import pytest
 import sqlalchemy as sa
 
-from qblock.versions.crosswalk import Crosswalk, decoded, encoded
-from qblock.versions.retyping import encoded_texts
-from qblock.versions.texts import joined_text, parts_of, together
+from qblock.versions.crosswalk import Crosswalk
+from qblock.versions.texts import decoded, encoded, encoded_texts, join_texts, joined_text, split_text
 
 pytestmark = pytest.mark.either_engine
 
@@ -21,6 +20,6 @@ def test_texts_are_put_together_alike(open_a_book: type[AbstractContextManager[C
     texts = [*HOSTILE[at:], *HOSTILE[:at]]
     literals = [sa.cast(sa.literal(text), sa.Text) for text in texts]
     with open_a_book() as crosswalk:
-        value, place = (crosswalk.own.scalar(sa.select(one)) for one in (encoded(literals), together(literals)))
+        value, place = (crosswalk.own.scalar(sa.select(one)) for one in (encoded(literals), join_texts(literals)))
     assert (encoded_texts(texts), joined_text(texts)) == (value, place)
-    assert (list(decoded(value)), parts_of(place)) == (texts, texts)
+    assert (list(decoded(value)), split_text(place)) == (texts, texts)

@@ -14,11 +14,12 @@ import sqlalchemy as sa
 from qblock.blocks import Reference
 from qblock.ledger.kept import Kept
 from qblock.spec import Spec, read_spec
-from qblock.versions.crosswalk import Crosswalk, encoded, fresh_name
+from qblock.versions.crosswalk import Crosswalk, fresh_name
 from qblock.versions.episodes import Mode, VersionKey, shown
 from qblock.versions.gate import Verdict, check
+from qblock.versions.recorded import Candidate, RecordedVersion, record
+from qblock.versions.texts import encoded
 from qblock.versions.types import First, Types
-from qblock.versions.versions import Candidate, RecordedVersion, record
 from qblock.warehouse.protocol import Column
 
 from .register import Register, Row

@@ -24,10 +24,10 @@ from qblock.release.run import Run
 from qblock.results.release import Sharing
 from qblock.search.progress import Progress
 from qblock.spec import Spec
-from qblock.versions.crosswalk import open_crosswalk, prepare
-from qblock.versions.excluded import FAILED, LEAVING, OUT, entities_apart
-from qblock.versions.excluded import QUEUED as WAITING
+from qblock.versions.crosswalk import FAILED, LEAVING, OUT, open_crosswalk, prepare
+from qblock.versions.crosswalk import QUEUED as WAITING
 from qblock.versions.later import lags
+from qblock.versions.people import entities_apart
 from qblock.versions.turn import record_erasure
 from qblock.versions.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
 from qblock.warehouse.kept_sessions import kept_sessions

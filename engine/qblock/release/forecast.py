@@ -36,8 +36,8 @@ from qblock.versions.lag import memory
 from qblock.versions.lag.policy import rules_of
 from qblock.versions.lag.sizes import sizes_of
 from qblock.versions.later import lags
-from qblock.versions.texts import parts_of
-from qblock.versions.versions import published_node, recorded
+from qblock.versions.recorded import published_node, recorded
+from qblock.versions.texts import split_text
 
 MOST_WAIT = 26
 MOST_LAG = 0.05
@@ -298,7 +298,7 @@ def _of_state(
     first = next(version for version in versions if version.key.version == steady.first)
     rules = rules_of(spec, any(v.key.release != spec.release for v in members(spec, versions)))
     sizes, blocks = sizes_of(crosswalk, spec, steady, first, rules), sorted(state)
-    values = {text: parts_of(text) for counts in state.values() for text in counts}
+    values = {text: split_text(text) for counts in state.values() for text in counts}
     tables = []
     # Of a release without sensitive attributes the number of people alone.
     for column in range(max(1, len(steady.layout.sensitive))):

@@ -14,9 +14,8 @@ from qblock.results.release import Sharing
 from qblock.spec import Spec
 from qblock.versions import turnover
 from qblock.versions.crosswalk import has_crosswalk, open_crosswalk
-from qblock.versions.missing import Missing, missing
-from qblock.versions.named import kept_people, looked_up
-from qblock.versions.sharing import sharing
+from qblock.versions.people import Missing, kept_people, looked_up, missing
+from qblock.versions.withdrawals import sharing
 from qblock.warehouse import warehouse_of
 
 NOBODY = (

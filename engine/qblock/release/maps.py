@@ -13,7 +13,7 @@ from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
-from qblock.versions.versions import UNPROTECTED
+from qblock.versions.recorded import UNPROTECTED
 
 KEPT_MAP = "the published recoding map was kept: all versions that are checked together have the same boxes"
 SWITCHED = (

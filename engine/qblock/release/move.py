@@ -36,8 +36,8 @@ from qblock.release import private_state, roles
 from qblock.release.identity import difference
 from qblock.results.release import Ended
 from qblock.spec import Spec, spec_digest
-from qblock.versions.padding import nobody
-from qblock.versions.tables import tables as crosswalk_tables
+from qblock.versions.crosswalk import nobody
+from qblock.versions.crosswalk import tables as crosswalk_tables
 from qblock.warehouse.kept_sessions import kept_sessions
 
 ROLLED = ("episode", "signature", "rolled")

@@ -29,7 +29,7 @@ from qblock.version import __version__
 from qblock.versions.crosswalk import open_crosswalk
 from qblock.versions.lag import memory
 from qblock.versions.lag.turn import LaggingVersions
-from qblock.versions.versions import ONLY_UNPROTECTED
+from qblock.versions.recorded import ONLY_UNPROTECTED
 from qblock.warehouse.protocol import Session, TableName
 
 

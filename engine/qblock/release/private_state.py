@@ -15,7 +15,7 @@ from qblock.ledger.stamps import SHOWN, Written, written
 from qblock.ledger.store import OPEN_SECONDS, Store
 from qblock.publish.targets import Mark, Target
 from qblock.spec import Spec
-from qblock.versions.reading import Contents, contents, lacking
+from qblock.versions.crosswalk import Contents, contents, lacking
 
 
 @dataclass(frozen=True)

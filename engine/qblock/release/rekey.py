@@ -13,8 +13,8 @@ from qblock.ledger.chain import record
 from qblock.ledger.store import Store
 from qblock.release import private_state
 from qblock.results.release import Rekeyed
+from qblock.versions.conversion import new_key, rekeyed_event, settle
 from qblock.versions.crosswalk import open_crosswalk, prepare
-from qblock.versions.keys import new_key, rekeyed_event, settle
 from qblock.warehouse.kept_sessions import kept_sessions
 
 BACKUPS = "backups from before still hold the old digests and keys: keep them as private as the crosswalk, or drop them"

@@ -21,11 +21,11 @@ from qblock.results.release import Retyped, TypeChange
 from qblock.source import recoded_columns
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec
+from qblock.versions.conversion import NewTexts, new_texts, rewrite
 from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk, prepare, record_with
-from qblock.versions.retyping import NewTexts, new_texts, rewrite
-from qblock.versions.type_checks import changed, check_somebody, remedy
-from qblock.versions.types import Types, named, types_of
-from qblock.versions.versions import recorded
+from qblock.versions.people import check_somebody
+from qblock.versions.recorded import recorded
+from qblock.versions.types import Types, changed, named, remedy, types_of
 from qblock.warehouse import TableName, warehouse_of
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import Column, Session

@@ -8,13 +8,14 @@ out.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.errors import Refused
 from qblock.ledger.events import canonical
 from qblock.ledger.store import Store
 from qblock.source import SourceTable
@@ -22,12 +23,13 @@ from qblock.source.columns import columns_read
 from qblock.spec import Spec
 from qblock.versions.crosswalk import Crosswalk, fresh_name, open_crosswalk
 from qblock.versions.episodes import NOTHING
-from qblock.versions.texts import part_of, texts_of, together
-from qblock.versions.type_checks import cannot_hold, check_types
-from qblock.versions.types import entity_text
-from qblock.versions.versions import DIGEST, Candidate, entity_of, first_of, recorded
+from qblock.versions.gate import members
+from qblock.versions.recorded import DIGEST, UNPROTECTED, Candidate, RecordedVersion, entity_of, first_of, recorded
+from qblock.versions.texts import join_texts, part_of, texts_of
+from qblock.versions.types import RETYPE, cannot_hold, changed, entity_text, named, remedy
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query
+from qblock.warehouse.texts import writes_alike
 from qblock.warehouse.values import fits
 
 GONE = ("out", "leaving")
@@ -112,7 +114,7 @@ class Admission:
         assert self.known is not None
         names = self.spec.quasi_identifiers
         values = {name: session.comparable(rows.c[name], columns[name]) for name in names}
-        now = together([session.text_of(value, columns[name].kind) for name, value in values.items()])
+        now = join_texts([session.text_of(value, columns[name].kind) for name, value in values.items()])
         layout = sa.cast(sa.literal(canonical(list(names))), sa.Text)
         both = rows.join(self.known, self.known.c.entity == rows.c[DIGEST])
         counted = sa.select(sa.func.count()).select_from(both)
@@ -189,7 +191,7 @@ def freeze(crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> N
     )
     if crosswalk.own.scalar(sa.select(sa.func.count()).select_from(new)):
         wanted = crosswalk.lend(sa.select(new.c.entity))
-        texts = together(texts_of(source, source.quasi_identifiers))
+        texts = join_texts(texts_of(source, source.quasi_identifiers))
         rows = sa.select(entity_of(crosswalk, source).label("entity"), texts.label("place")).subquery("rows")
         query = sa.select(rows.c.entity, rows.c.place).select_from(rows.join(wanted, wanted.c.entity == rows.c.entity))
         brought = crosswalk.bring(query)
@@ -206,3 +208,68 @@ def freeze(crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> N
 def _position(layout: str, name: str) -> int | None:
     names = json.loads(layout)
     return names.index(name) if name in names else None
+
+
+def check_types(crosswalk: Crosswalk, spec: Spec, columns: Mapping[str, Column], shown: Collection[int]) -> None:
+    """Refuse columns whose type writes values otherwise than that of the newest version, before the source is scanned.
+
+    Raises Refused naming the column, both types and the remedy.
+    """
+    versions = recorded(crosswalk)
+    own = [v for v in versions if v.key.release == spec.release]
+    check_known_types(spec, own, columns, shown)
+    _check_audience(crosswalk, spec, columns, versions)
+
+
+def check_known_types(
+    spec: Spec, versions: Sequence[RecordedVersion], columns: Mapping[str, Column], shown: Collection[int]
+) -> None:
+    """Refuse columns whose type writes values otherwise than the one kept with the newest version published: nothing of
+    the source is read.
+
+    versions: of the release. Raises Refused naming the column, both types and the remedy.
+    """
+    own = [v for v in versions if v.key.version in shown]
+    problems = [
+        f"column {name} is of type {now} now, and was of type {before} when version {own[-1].key.version} of release "
+        f"{spec.release} was made"
+        for name, before, now in (changed(spec, own[-1].types, columns) if own else ())
+    ]
+    if problems:
+        raise Refused(
+            f"{'; '.join(problems)}: values that did not change may read differently, and versions could not be "
+            f"checked together; nothing is published. {remedy(spec)}"
+        )
+
+
+def _check_audience(
+    crosswalk: Crosswalk, spec: Spec, columns: Mapping[str, Column], versions: Sequence[RecordedVersion]
+) -> None:
+    """The releases that the same readers may hold must write people and values as this one does."""
+    first = first_of(crosswalk, versions, spec, columns)
+    audience = {v.key.release: v.types for v in members(spec, versions)}
+    for release, theirs in audience.items():
+        if release == spec.release:
+            continue
+        if first.hashed != theirs.first.hashed:
+            raise Refused(
+                f"release {release}, which the same readers may hold, knows people by digests that cannot be compared "
+                f"with those of release {spec.release}: one of the two is made from a cluster, which is given no keys; "
+                "nothing is published. Release both from one engine, or write "
+                f"{UNPROTECTED}"
+            )
+        here, there = first.column, theirs.first.column
+        if not writes_alike(here, there):
+            raise _disagree(f"people by column {here.name}", spec.release, here.type, release, there.type)
+        for name in spec.sensitives:
+            if name in theirs.columns and not writes_alike(columns[name], theirs.columns[name]):
+                types = named(columns[name]).type, theirs.columns[name].type
+                raise _disagree(f"values of column {name}", spec.release, types[0], release, types[1])
+
+
+def _disagree(what: str, release: str, ours: str, other: str, theirs: str) -> Refused:
+    return Refused(
+        f"release {release} writes {what} in type {ours}, and release {other}, which the same readers may hold, in "
+        f"type {theirs}: what is the same would look different, and versions could not be checked together; nothing is "
+        f"published. Give both columns one type, and convert what is kept of the one that changes: {RETYPE}"
+    )

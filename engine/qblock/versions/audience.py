@@ -7,10 +7,9 @@ from qblock.ledger.events import PUBLISHING
 from qblock.ledger.stamps import Written
 from qblock.ledger.store import Store
 from qblock.spec import Spec
-from qblock.versions.crosswalk import Crosswalk
+from qblock.versions.crosswalk import Crosswalk, lacking
 from qblock.versions.episodes import VersionKey
-from qblock.versions.reading import lacking
-from qblock.versions.versions import recorded
+from qblock.versions.recorded import recorded
 
 
 def check_audience(crosswalk: Crosswalk, spec: Spec, place: Store) -> None:

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
+import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.errors import QblockError
+from qblock.errors import Busy, QblockError
 from qblock.ledger import schema
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
+from qblock.ledger.stamps import SHOWN
 from qblock.ledger.store import Store
 from qblock.resources import sql_text
-from qblock.versions.tables import Tables, tables
+from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query
+
+COHORT, WITHDRAWN, CELL, LEFT, ASIDE = "cohort", "withdrawn", "cell", "left", "aside"
+CHANGED, MOVED = "changed", "moved"
+"""Why people are set apart: a cohort that failed, people who withdrew, who shares a joint cell with one who left at
+once, who left in a batch that passed, and whom the coin set aside; of people with several rows, units that changed
+while they waited, and those that came as another one of the same person left or changed."""
+OUT, LEAVING, QUEUED, FAILED = "out", "leaving", "queued", "failed"
+"""Their states: in no later version; in none from the version on that is being made; in all until a batch closes; in
+all, since the batch that they closed failed its check."""
+GONE = (OUT, LEAVING)
 
 HEXADECIMAL = 32
 """Digits kept of a digest: with 128 bits, two of ten million persons share one with a chance of 1 in 10^24."""
@@ -34,7 +47,7 @@ class Crosswalk:
 
     On PostgreSQL they are one session: what is written is committed with the transaction that stages the version. On
     DuckDB the crosswalk is a file of its own, committed when it is closed, and rows go over as Arrow columns.
-    read: the versions that were read from it, until one is written (`versions.versions`).
+    read: the versions that were read from it, until one is written (`versions.recorded`).
     """
 
     source: Session
@@ -105,6 +118,16 @@ def fresh_name() -> str:
     return f"qblock_joint_{next(_names.get())}"
 
 
+def load_texts(session: Session, **columns: Iterable[str | None]) -> sa.TableClause:
+    """Texts as a temporary table beside a session."""
+    return session.load(fresh_name(), pa.table({name: pa.array(texts, pa.string()) for name, texts in columns.items()}))
+
+
+def as_text(text: str) -> sa.ColumnElement[str]:
+    """A text as a column of a query."""
+    return sa.cast(sa.literal(text), sa.Text)
+
+
 @contextmanager
 def names_of_a_run() -> Iterator[None]:
     """Let a run name its temporary tables as the run before did, so that no statement is compiled for each anew."""
@@ -133,32 +156,6 @@ def keyed(
     for key in keys:
         text = digest(session, key.concat(digest(session, key.concat(text))))
     return text
-
-
-def encoded(texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
-    """Several texts that may be NULL as one text, which no other texts yield (`decoded` reads it)."""
-    result: sa.ColumnElement[Any] = sa.literal_column("''", sa.Text)
-    for text in texts:
-        length = sa.cast(sa.func.length(text), sa.Text)
-        sized = sa.literal_column("'V'", sa.Text).concat(length).concat(":").concat(text)
-        result = result.concat(sa.func.coalesce(sized, sa.literal_column("'N'", sa.Text)))
-    return result
-
-
-def decoded(text: str) -> tuple[str | None, ...]:
-    """The texts that `encoded` joined."""
-    texts: list[str | None] = []
-    at = 0
-    while at < len(text):
-        if text[at] == "N":
-            texts.append(None)
-            at += 1
-            continue
-        length, _, _ = text[at + 1 :].partition(":")
-        start = at + 2 + len(length)
-        texts.append(text[start : start + int(length)])
-        at = start + int(length)
-    return tuple(texts)
 
 
 def prepare(place: Store) -> None:
@@ -215,3 +212,179 @@ def record_with(place: Store, crosswalk: Crosswalk, event: Event) -> None:
         return
     with place.write() as connection:
         record(connection, event)
+
+
+class Tables:
+    """In schema `qblock` on PostgreSQL, in a file of their own on DuckDB.
+
+    key: the secrets of the digests of entities; each later one is applied to the digests of the one before. version:
+    every version that was recorded. row: who was where in which version with which value (the crosswalk proper). block:
+    the labels of a version's blocks, for explanations. episode and signature: what was rolled from the rows for the
+    checks of a release; rolled: how far. frozen: the quasi-identifiers of an entity's first publication. apart:
+    entities that are set apart, why, and in which state. turnover: who waited and who was gone when a run last looked.
+    rekeyed: changes of the key that a release's ledger may not record yet. shown: what the newest version of a steady
+    job shows of each person; waiting: who waits, since which run, and how values changed that are shown as they were;
+    steady: what else it remembers.
+    """
+
+    def __init__(self, schema: str | None) -> None:
+        metadata = sa.MetaData(schema=schema)
+
+        def table(name: str, **columns: type[sa.types.TypeEngine]) -> sa.Table:
+            return sa.Table(name, metadata, *(sa.Column(column, type_) for column, type_ in columns.items()))
+
+        text, number = sa.Text, sa.BigInteger
+        self.key = table("crosswalk_key", id=number, secret=text)
+        self.version = table(
+            "crosswalk_version",
+            release=text,
+            version=number,
+            position=number,
+            rows=number,
+            least=number,
+            source=text,
+            quasi_identifiers=text,
+            node=text,
+            hierarchies=text,
+            sensitive=text,
+            audience=text,
+            content=text,
+            types=text,
+            stamp=text,
+        )
+        self.row = table(
+            "crosswalk",
+            release=text,
+            version=number,
+            entity=text,
+            block=number,
+            shown=text,
+            block_rows=number,
+            value=text,
+        )
+        self.block = table(
+            "crosswalk_block", release=text, version=number, block=number, shown=text, rows=number, label=text
+        )
+        self.episode = table(
+            "crosswalk_episode",
+            release=text,
+            entity=text,
+            episode=number,
+            begun=text,
+            running=sa.Boolean,
+            value=text,
+            signature=text,
+        )
+        self.signature = table("crosswalk_signature", release=text, signature=text, shown=text)
+        self.rolled = table("crosswalk_rolled", release=text, versions=text)
+        self.frozen = table("crosswalk_frozen", release=text, version=number, entity=text, names=text, place=text)
+        self.apart = table("crosswalk_apart", release=text, entity=text, why=text, state=text, version=number)
+        self.turnover = table("crosswalk_turnover", release=text, entity=text, state=text)
+        self.rekeyed = table("crosswalk_rekeyed", release=text, key=number, people=number)
+        self.shown = table(
+            "crosswalk_shown", release=text, entity=text, block=text, cell=text, place=text, value=text, earlier=text
+        )
+        self.waiting = table("crosswalk_waiting", release=text, entity=text, since=number, seen=text, times=number)
+        self.steady = table("crosswalk_steady", release=text, state=text)
+        self.of_entities = [relation for relation in metadata.tables.values() if "entity" in relation.c]
+        """All tables that hold digests of entities."""
+
+
+@cache
+def _tables(schema: str | None) -> Tables:
+    return Tables(schema)
+
+
+def tables(engine: str) -> Tables:
+    """The crosswalk's tables on an engine."""
+    return _tables(ENGINES[engine].facts.private_schema)
+
+
+LEAST = 256
+"""Rows of the smallest class; each other one has twice those of the class before."""
+
+
+def nobody(release: str) -> str:
+    """What the rows of nobody that stand beside a release have as theirs: the name of none."""
+    return f"-{release}"
+
+
+def size_class(rows: int) -> int:
+    """How many rows there are beside a release where these are of people, and with them.
+
+    PostgreSQL tells every login how many rows each table has, how many were written and how large it is, whoever may
+    read it. So whoever waits is written anew as a whole, filled up to a size class with random digests of no release:
+    with rows of nobody.
+    """
+    return max(LEAST, 1 << (rows - 1).bit_length()) if rows else LEAST
+
+
+def clear(crosswalk: Crosswalk, table: sa.Table, release: str) -> None:
+    """Delete the rows of a release, and those of nobody beside it."""
+    crosswalk.own.run(sa.delete(table).where(table.c.release.in_((release, nobody(release)))))
+
+
+def pad(crosswalk: Crosswalk, table: sa.Table, release: str, **same: Any) -> None:
+    """Fill up the rows of a release, which `clear` has cleared, to their size class. same: further columns."""
+    own = crosswalk.own
+    rows = own.scalar(sa.select(sa.func.count()).select_from(table).where(table.c.release == release))
+    text = secrets.token_hex(HEXADECIMAL // 2 * (size_class(rows) - rows))
+    digests = [text[at : at + HEXADECIMAL] for at in range(0, len(text), HEXADECIMAL)]
+    loaded = load_texts(own, entity=digests)
+    values = {"release": nobody(release), **same}
+    columns = [sa.cast(sa.literal(value), table.c[name].type).label(name) for name, value in values.items()]
+    own.run(sa.insert(table).from_select([*values, "entity"], sa.select(*columns, loaded.c.entity)))
+    own.drop(loaded)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """versions: of a release, with their stamps; out: how many people have left it; there:
+    whether there is a crosswalk at all."""
+
+    versions: Mapping[int, str | None] = field(default_factory=dict)
+    out: int = 0
+    there: bool = True
+
+
+NOT_THERE = Contents(there=False)
+
+
+def contents(place: Store, release: str, seconds: float) -> Contents | None:
+    """What the crosswalk of a place holds of a release; nothing where there is no crosswalk.
+
+    seconds: to wait for another process that has the DuckDB file open. None where it is not known what is in it: the
+    login lacks permission to read it, or (with 0 seconds) another process has it open. Raises Busy after waiting in
+    vain.
+    """
+    if not place.crosswalk.exists:
+        return NOT_THERE
+    try:
+        with place.crosswalk.opened(read_only=True, seconds=seconds) as connection:
+            if schema.known_revision(connection) is None:
+                return NOT_THERE
+            readable = place.may_read(connection, ["crosswalk_version", "crosswalk_apart"])
+            if not readable:
+                return None if readable is None else NOT_THERE
+            return _contents(connection, release)
+    except Busy:
+        if seconds:
+            raise
+        return None
+
+
+def _contents(connection: sa.Connection, release: str) -> Contents:
+    t = tables(connection.dialect.name)
+    query = sa.select(t.version.c.version, t.version.c.stamp).where(t.version.c.release == release)
+    rows = connection.execute(query)
+    versions = {row.version: row.stamp for row in rows}
+    gone = sa.and_(t.apart.c.release == release, t.apart.c.state == OUT, t.apart.c.why.in_((WITHDRAWN, CELL)))
+    out = connection.scalar(sa.select(sa.func.count(sa.distinct(t.apart.c.entity))).where(gone))
+    return Contents(versions, int(out or 0))
+
+
+def lacking(place: Store, versions: list[int], *, there: bool) -> str:
+    """What is reported about versions whose part of the crosswalk is missing."""
+    named = ", ".join(map(str, versions[:SHOWN])) + (", ..." if len(versions) > SHOWN else "")
+    said = f"the ledger has shown version {named} checked together with others, and the crosswalk lacks it"
+    return said if there else f"{said}: {place.crosswalk_named} gone"

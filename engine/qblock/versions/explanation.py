@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Ints
 from qblock.hierarchy import Hierarchy
+from qblock.search.assessment import HELD_BY_ALL
 from qblock.spec import Spec
 from qblock.versions.bounds import (
     LIMIT,
@@ -30,10 +31,11 @@ from qblock.versions.bounds import (
     fewest,
     supports,
 )
-from qblock.versions.crosswalk import Crosswalk, decoded, fresh_name
+from qblock.versions.crosswalk import Crosswalk, fresh_name
 from qblock.versions.episodes import FAILED, NOTHING, PUBLISHED, VersionKey
-from qblock.versions.gate import members
-from qblock.versions.versions import Candidate, RecordedVersion, recorded
+from qblock.versions.gate import Verdict, members
+from qblock.versions.recorded import UNPROTECTED, Candidate, RecordedVersion, recorded
+from qblock.versions.texts import decoded
 
 COMPARED = 10
 """Earlier versions that the newest one is compared with, block by block."""
@@ -275,3 +277,127 @@ def joined_labels(
             return None
         joined[block] = ", ".join(str(text) for text in coarser)
     return joined
+
+
+@dataclass(frozen=True)
+class Changed:
+    """How many of those whom a version shows are in the candidate as well, and of them, how many with another value."""
+
+    key: VersionKey
+    stayed: int
+    changed: int
+
+    def __str__(self) -> str:
+        return (
+            f"of {self.stayed} people whom version {self.key.version} of {self.key.release} shows and who stay, "
+            f"{self.changed} have another sensitive value (a column that is recoded changes everybody)"
+        )
+
+
+def changed_values(crosswalk: Crosswalk, spec: Spec, candidate: Candidate) -> Changed | None:
+    """What changed since the newest version of the first release that the audience may hold, its own before others, of
+    which anything has."""
+    newest = {v.key.release: v.key for v in members(spec, recorded(crosswalk)) if v.key != candidate.about.key}
+    keys = sorted(newest.values(), key=lambda key: key.release != spec.release)
+    return next((since for key in keys if (since := _since(crosswalk, candidate, key)).changed), None)
+
+
+def _since(crosswalk: Crosswalk, candidate: Candidate, key: VersionKey) -> Changed:
+    t = crosswalk.tables.row
+    before = (
+        sa.select(t.c.entity, t.c.value)
+        .where(t.c.release == key.release, t.c.version == key.version, t.c.shown == PUBLISHED)
+        .subquery("before")
+    )
+    both = before.join(candidate.rows, candidate.rows.c.entity == before.c.entity)
+    differs = sa.func.coalesce(sa.func.sum(sa.case((before.c.value != candidate.rows.c.value, 1), else_=0)), 0)
+    query = sa.select(sa.func.count().label("stayed"), sa.cast(differs, sa.BigInteger).label("changed"))
+    (row,) = crosswalk.own.fetch(query.select_from(both)).to_pylist()
+    return Changed(key, int(row["stayed"]), int(row["changed"]))
+
+
+def refusal(
+    verdict: Verdict,
+    why: Sequence[str] = (),
+    changed: Changed | None = None,
+    leavers: str = "",
+    *,
+    by_rows: bool = False,
+    of_map: bool = False,
+) -> str:
+    """The refusal of a joint check, for the person who must act. changed: how many values changed,
+    where versions fail for those who know whose; leavers: what is said of people who left (`leavers_way_on`); by_rows:
+    whether blocks are split by how many rows somebody has; of_map: whether blocks are the boxes of a recoding map."""
+    coarser = "ask for larger boxes (a larger k)" if of_map else "pin a coarser node (search.node)"
+    same = "keep the published map (search.node: {version: N})" if of_map else "keep the published node (search.node)"
+    models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
+    if verdict.versions == 1 and by_rows:
+        return (
+            f"{verdict.failing} of {verdict.cells} groups of people who have as many rows in a block fail, with "
+            f"{verdict.rows} people in them ({models}): it may be known how many rows somebody has "
+            "(versions.row_counts: known). Nothing is published; give few rows of each person in a view of the source, "
+            f"or {coarser}"
+        )
+    if verdict.versions == 1:  # of people with several rows, whom no model covers in this
+        return (
+            f"in {verdict.failing} of {verdict.cells} blocks, with {verdict.rows} people in them, there is "
+            f"{HELD_BY_ALL}, so that being in such a block reveals it. Nothing is published; {coarser}"
+        )
+    linked = verdict.mode == "linked"
+    how = "to whoever knows whose value changed" if linked else "by people whose value did not change"
+    same_cell = ", and whose value changed in the same ones" if linked else ""
+    groups = "newcomers, leavers and changed values" if linked else "newcomers and leavers"
+    because = f"{changed}. " if changed else ""
+    more = f"To explain: {'; '.join(why)}. " if why else ""
+    return (
+        f"{verdict.versions} versions together tell more than each one alone ({how}): {verdict.failing} of "
+        f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
+        f"look the same in every version ever published{same_cell}. {because}{more}{leavers}Nothing is published; "
+        f"{same}, wait until {groups} come in larger groups, or write "
+        "`versions: {on_refusal: hold_back}`, with which versions lag behind the source until they pass. What else is "
+        f"left is {UNPROTECTED}"
+    )
+
+
+def moved_by_edits(crosswalk: Crosswalk, spec: Spec, candidate: Candidate) -> tuple[list[str], int]:
+    """The attributes whose hierarchies differ from those of the release's newest version, and how many people are shown
+    under another label because of it: of those whom both versions show, where both have the same node."""
+    earlier = [v for v in recorded(crosswalk, spec.release) if v.key != candidate.about.key]
+    if not earlier:
+        return [], 0
+    before, now = json.loads(earlier[-1].hierarchies), json.loads(candidate.about.hierarchies)
+    changed = [name for name in now if name in before and now[name] != before[name]]
+    if not changed or (earlier[-1].node, earlier[-1].quasi_identifiers) != (
+        candidate.about.node,
+        spec.quasi_identifiers,
+    ):
+        return changed, 0
+    t, key = crosswalk.tables, earlier[-1].key
+    labels = crosswalk.own.load(
+        fresh_name(),
+        pa.table(
+            {
+                "block": pa.array(range(len(candidate.labels)), pa.int64()),
+                "label": pa.array(candidate.labels, pa.string()),
+            }
+        ),
+    )
+    same_block = sa.and_(
+        t.block.c.release == t.row.c.release, t.block.c.version == t.row.c.version, t.block.c.block == t.row.c.block
+    )
+    old = t.row.join(t.block, same_block)
+    both = old.join(candidate.rows, candidate.rows.c.entity == t.row.c.entity).join(
+        labels, labels.c.block == candidate.rows.c.block
+    )
+    query = (
+        sa.select(sa.func.count())
+        .select_from(both)
+        .where(
+            t.row.c.release == key.release,
+            t.row.c.version == key.version,
+            t.row.c.shown == PUBLISHED,
+            candidate.rows.c.shown == PUBLISHED,
+            t.block.c.label != labels.c.label,
+        )
+    )
+    return changed, int(crosswalk.own.scalar(query))

@@ -10,8 +10,7 @@ import json
 import sqlalchemy as sa
 
 from qblock.ledger.events import canonical
-from qblock.versions import padding
-from qblock.versions.crosswalk import Crosswalk
+from qblock.versions.crosswalk import Crosswalk, clear, pad
 
 SET_DOWN = 3
 """Form of what is kept of a release that lagged (`lag.memory` has the others)."""
@@ -25,12 +24,12 @@ def set_down(crosswalk: Crosswalk, release: str) -> None:
     state = {} if text is None else json.loads(text)
     if state.get("form") == SET_DOWN:
         return
-    padding.clear(crosswalk, t.waiting, release)
+    clear(crosswalk, t.waiting, release)
     if state.get("form") == HAS_STATE:
         frozen = [t.shown.c.release == release, t.shown.c.cell.in_(state["frozen"])]
         people = sa.select(t.shown.c.release, t.shown.c.entity).where(*frozen)
         own.run(sa.insert(t.waiting).from_select(["release", "entity"], people))
-        padding.pad(crosswalk, t.waiting, release)
+        pad(crosswalk, t.waiting, release)
         kept = canonical({"form": SET_DOWN})
         own.run(sa.update(t.steady).where(t.steady.c.release == release).values(state=kept))
     else:

@@ -16,20 +16,15 @@ from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.versions import withdrawals
-from qblock.versions.admission import Admission, freeze
+from qblock.versions.admission import Admission, check_known_types, freeze
 from qblock.versions.alone import NotJoint
 from qblock.versions.audience import check_audience
-from qblock.versions.changed import changed_values
+from qblock.versions.conversion import owed, settle
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk, prepare
-from qblock.versions.edits import moved_by_edits
-from qblock.versions.explanation import explanation
+from qblock.versions.explanation import changed_values, explanation, moved_by_edits, refusal
 from qblock.versions.gate import Verdict, check, check_models, members, unchanged
-from qblock.versions.keys import owed, settle
-from qblock.versions.missing import leavers_way_on
-from qblock.versions.refusal import refusal
-from qblock.versions.stuck import set_down
-from qblock.versions.type_checks import check_known_types
-from qblock.versions.versions import (
+from qblock.versions.people import leavers_way_on
+from qblock.versions.recorded import (
     ONLY_UNPROTECTED,
     Candidate,
     candidate,
@@ -39,6 +34,7 @@ from qblock.versions.versions import (
     record,
     recorded,
 )
+from qblock.versions.stuck import set_down
 from qblock.versions.waiting import NOBODY, STAY_IN, StartOver, Waiting, start_over, waiting_at
 from qblock.versions.withdrawals import Batch, failed, left
 from qblock.warehouse.protocol import Column, Session

@@ -23,12 +23,11 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.source import SourceTable
-from qblock.versions import padding
 from qblock.versions.admission import Admission
-from qblock.versions.crosswalk import Crosswalk, fresh_name
+from qblock.versions.crosswalk import Crosswalk, clear, fresh_name, pad
 from qblock.versions.episodes import PUBLISHED, VersionKey
-from qblock.versions.units import owner
-from qblock.versions.versions import DIGEST, entity_of, recorded
+from qblock.versions.recorded import DIGEST, entity_of, recorded
+from qblock.versions.texts import owner
 from qblock.warehouse.queries import Query
 
 WAITING, GONE = "waiting", "gone"
@@ -100,14 +99,14 @@ def keep(crosswalk: Crosswalk, release: str, counted: Turnover) -> None:
     t = crosswalk.tables.turnover
     if counted.waiting is None or counted.gone is None:
         return
-    padding.clear(crosswalk, t, release)
+    clear(crosswalk, t, release)
     for state, digests in ((WAITING, counted.waiting), (GONE, counted.gone)):
         loaded = crosswalk.own.load(fresh_name(), digests)
         same = [sa.cast(sa.literal(text), sa.Text) for text in (release, state)]
         query = sa.select(loaded.c.entity, *same)
         crosswalk.own.run(sa.insert(t).from_select(["entity", "release", "state"], query))
         crosswalk.own.drop(loaded)
-    padding.pad(crosswalk, t, release, state=WAITING)
+    pad(crosswalk, t, release, state=WAITING)
 
 
 def _known(crosswalk: Crosswalk, release: str, versions: Collection[int]) -> Query:

@@ -10,13 +10,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.errors import QblockError
+from qblock.errors import QblockError, Refused
 from qblock.ledger.events import canonical
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.session import RawType
 from qblock.warehouse.texts import MIDNIGHT, canonical_text, carried
+from qblock.warehouse.values import type_class
 
+RETYPE = "`qblock ledger retype SPEC`"
 ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")
 """DuckDB's name of such a type lists its values."""
 
@@ -117,3 +119,33 @@ def _zoned(moment: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
 
 def _literal(text: str) -> sa.ColumnElement[str]:
     return sa.literal_column("'" + text + "'", sa.Text)
+
+
+def changed(spec: Spec, known: Types, columns: Mapping[str, Column]) -> list[tuple[str, str, str]]:
+    """Name, type before and type of now of each column whose type writes values otherwise."""
+    now = {name: named(column) for name, column in columns.items()}
+    names = dict.fromkeys((*spec.quasi_identifiers, *spec.sensitives))
+    pairs = [(name, known.columns[name], now[name]) for name in names if name in known.columns]
+    if spec.entity is not None:
+        pairs.insert(0, (spec.entity, known.columns[known.entity], now[spec.entity]))
+    by_name = {name: (before, column) for name, before, column in reversed(pairs)}
+    return [
+        (name, before.type, column.type)
+        for name, (before, column) in reversed(by_name.items())
+        if type_class(before.base or before.type) != type_class(column.base or column.type)
+    ]
+
+
+def remedy(spec: Spec) -> str:
+    """What to do about a column of another type."""
+    # What is kept of several rows of somebody is not converted.
+    return "Give the column its type again" + ("" if spec.bundles else f", or convert what is kept of it: {RETYPE}")
+
+
+def cannot_hold(column: Column) -> Refused:
+    """The refusal of a column whose type has become too narrow: a cast in a query would fail, quote a value or round
+    it."""
+    return Refused(
+        f"column {column.name} has become {column.type}, and values that were published are not values of that type; "
+        "nothing is published. Give the column its type again"
+    )

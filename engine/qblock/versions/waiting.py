@@ -9,11 +9,10 @@ from qblock.errors import Refused
 from qblock.lattice import Node
 from qblock.source import SourceTable
 from qblock.spec import Spec
-from qblock.versions.cohorts import cohort_size
 from qblock.versions.crosswalk import Crosswalk
 from qblock.versions.gate import Verdict, members_of
-from qblock.versions.versions import Candidate
-from qblock.versions.withdrawals import Batch, batch, failed
+from qblock.versions.recorded import Candidate
+from qblock.versions.withdrawals import Batch, batch, cohort_size, failed
 
 STAY_IN = (
     "the batch of {} people who withdrew fails: it would reveal the values of its leavers or of those who stay; they "

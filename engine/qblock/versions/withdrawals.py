@@ -14,25 +14,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.errors import InputError
 from qblock.lattice import Node
+from qblock.results.release import Sharing
 from qblock.source import SourceTable
 from qblock.spec import Spec
-from qblock.versions.cohorts import in_blocks
-from qblock.versions.crosswalk import Crosswalk, fresh_name
+from qblock.versions.crosswalk import CELL, FAILED, LEAVING, OUT, QUEUED, WITHDRAWN, Crosswalk, fresh_name
 from qblock.versions.episodes import PUBLISHED, VersionKey, episodes, placed, roll
-from qblock.versions.excluded import (
-    CELL,
-    FAILED,
-    LEAVING,
-    OUT,
-    QUEUED,
-    WITHDRAWN,
-    entities_apart,
-    set_apart,
-)
 from qblock.versions.gate import members
-from qblock.versions.units import owner, owner_of
-from qblock.versions.versions import Candidate, recorded
+from qblock.versions.people import entities_apart, set_apart
+from qblock.versions.recorded import Candidate, coded, entity_of, least_rows, recorded
+from qblock.versions.texts import owner, owner_of
 
 NOT_RECALLED = "copies that readers have made of earlier versions cannot be recalled"
 
@@ -213,3 +205,67 @@ def take_out(crosswalk: Crosswalk, spec: Spec, removal: Removal, version: int | 
     """Set whole cells apart for good; the next version is made without them, and the versions named are retired."""
     set_apart(crosswalk, spec.release, removal.companions, CELL, OUT, version)
     set_apart(crosswalk, spec.release, removal.withdrawn, WITHDRAWN, OUT, version)
+
+
+def sharing(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str], published: Collection[int]) -> Sharing:
+    """What `take_out` of the whole cells of these people would come to. published: the versions that are kept.
+
+    Where versions do not lag, it rolls the episodes of the release's check on, which may be undone.
+    """
+    removal = whole_cells(crosswalk, spec, digests)
+    gone = set(entities_apart(crosswalk, spec.release, [OUT]))
+    leaving = sorted(set(digests) - gone)
+    going = crosswalk.own.load(
+        fresh_name(), pa.table({"entity": pa.array([*leaving, *removal.companions], pa.string())})
+    )
+    t, excluded = crosswalk.tables.row, crosswalk.tables.apart
+    out = sa.select(excluded.c.entity).where(excluded.c.release == spec.release, excluded.c.state == OUT)
+    # Of people with several rows a unit may leave while others of the same person stay.
+    person = owner(t.c.entity)
+    shown = sa.select(sa.func.count(sa.distinct(person))).where(
+        t.c.release == spec.release,
+        t.c.version == max(published, default=0),
+        t.c.shown == PUBLISHED,
+        t.c.entity.not_in(out),
+        t.c.entity.not_in(sa.select(going.c.entity)),
+        person.not_in(out),
+        person.not_in(sa.select(going.c.entity)),
+    )
+    staying = int(crosswalk.own.scalar(shown))
+    crosswalk.own.drop(going)
+    companions = len({owner_of(companion) for companion in removal.companions})
+    return Sharing(leaving=len(leaving), companions=companions, cells=removal.cells, staying=staying)
+
+
+def check_cohorts(spec: Spec) -> None:
+    """Raise InputError for a size that is smaller than any block must be."""
+    if spec.checked_together:
+        cohort_size(spec)
+
+
+def cohort_size(spec: Spec) -> int:
+    """The size that a spec declares, or the least that it could. Raises InputError for one that no block may have."""
+    least, declared = least_rows(spec.privacy), spec.versions.cohort
+    if declared == "auto":
+        return least
+    if declared < least:
+        raise InputError(
+            f"{spec.at('versions', 'cohort')}: newcomers wait until there are `cohort` of them; give a number of at "
+            f"least {least}, the rows that every block must have, or `auto`; several times as many make it likely that "
+            "a cohort passes"
+        )
+    return declared
+
+
+def in_blocks(
+    crosswalk: Crosswalk, source: SourceTable, node: Node, people: sa.FromClause
+) -> dict[tuple[int, ...], tuple[str, ...]]:
+    """The digests of the people of another relation in each block of a node."""
+    joined, codes = coded(source, node)
+    columns = [entity_of(crosswalk, source).label("entity"), *(c.label(f"q{i}") for i, c in codes.items())]
+    rows = sa.select(*columns).select_from(joined).subquery("rows")
+    query = sa.select(*rows.c).join(people, people.c.entity == rows.c.entity).order_by(rows.c.entity)
+    blocks: dict[tuple[int, ...], list[str]] = {}
+    for row in source.session.fetch(query).to_pylist():
+        blocks.setdefault(tuple(int(row.get(f"q{i}", 0)) for i in range(len(node))), []).append(row["entity"])
+    return {key: tuple(entities) for key, entities in blocks.items()}

@@ -14,14 +14,14 @@ from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.versions.admission import frozen
 from qblock.versions.batching.state import Cell, Memory, Unit
-from qblock.versions.crosswalk import Crosswalk, decoded, fresh_name
+from qblock.versions.crosswalk import FAILED, LEFT, OUT, Crosswalk, fresh_name
 from qblock.versions.episodes import PUBLISHED, episodes, next_episodes, placed, roll
-from qblock.versions.excluded import FAILED, LEFT, OUT, entities_apart, set_apart
 from qblock.versions.gate import members
 from qblock.versions.lag.memory import Kept, Layout, Row, block_of, cell_text, save
+from qblock.versions.people import entities_apart, set_apart
+from qblock.versions.recorded import Candidate, RecordedVersion, entity_of, recorded
 from qblock.versions.stuck import stuck
-from qblock.versions.texts import joined_text, texts_of, together
-from qblock.versions.versions import Candidate, RecordedVersion, entity_of, recorded
+from qblock.versions.texts import decoded, join_texts, joined_text, texts_of
 from qblock.warehouse.queries import Query
 
 
@@ -37,8 +37,8 @@ def begin(crosswalk: Crosswalk, spec: Spec, source: SourceTable, candidate: Cand
     else:
         columns = {
             "entity": entity_of(crosswalk, source),
-            "place": together(texts_of(source, layout.quasi)),
-            "value": together(texts_of(source, layout.valued)),
+            "place": join_texts(texts_of(source, layout.quasi)),
+            "value": join_texts(texts_of(source, layout.valued)),
         }
         query = sa.select(*(value.label(name) for name, value in columns.items())).select_from(source.relation)
         texts = crosswalk.bring(query)

@@ -11,10 +11,9 @@ from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.versions.crosswalk import Crosswalk
 from qblock.versions.lag.memory import Kept, Layout
-from qblock.versions.texts import parts_of
-from qblock.versions.type_checks import cannot_hold
-from qblock.versions.units import rows_of
-from qblock.versions.versions import UNPROTECTED, recorded
+from qblock.versions.recorded import UNPROTECTED, recorded
+from qblock.versions.texts import rows_of, split_text
+from qblock.versions.types import cannot_hold
 from qblock.warehouse.protocol import Column
 from qblock.warehouse.values import fits
 
@@ -58,7 +57,7 @@ def check_shown(crosswalk: Crosswalk, spec: Spec, kept: Kept, columns: Mapping[s
         units = crosswalk.own.fetch(query)["text"].to_pylist()
         rows = [row for unit in units for row in rows_of(unit)] if spec.bundles and column is shown.c.value else units
         for row in rows:
-            for name, text in zip(names, parts_of(row), strict=True):
+            for name, text in zip(names, split_text(row), strict=True):
                 if name in other and text is not None and not fits(text, columns[name]):
                     raise cannot_hold(columns[name])
 

@@ -12,12 +12,10 @@ from qblock.lattice import Node
 from qblock.ledger.events import canonical
 from qblock.source import SourceTable
 from qblock.versions.batching.state import Block
-from qblock.versions.crosswalk import Crosswalk, fresh_name
-from qblock.versions.excluded import LEAVING, OUT
+from qblock.versions.crosswalk import LEAVING, OUT, Crosswalk, fresh_name
 from qblock.versions.lag.memory import Layout
-from qblock.versions.texts import texts_of, together
-from qblock.versions.units import block_name, bundle, owner, rows_of, with_rows
-from qblock.versions.versions import coded, entity_of
+from qblock.versions.recorded import coded, entity_of
+from qblock.versions.texts import block_name, bundle, join_texts, owner, rows_of, texts_of, with_rows
 from qblock.warehouse.queries import Query
 
 
@@ -106,8 +104,8 @@ def _present(
     joined, codes = coded(source, node)
     query = sa.select(
         entity_of(crosswalk, source).label("entity"),
-        together(texts_of(source, layout.valued)).label("value"),
-        together(texts_of(source, layout.quasi)).label("place"),
+        join_texts(texts_of(source, layout.valued)).label("value"),
+        join_texts(texts_of(source, layout.quasi)).label("place"),
         *(code.label(f"q{i}") for i, code in codes.items()),
     ).select_from(joined)
     if not withdrawn:

@@ -15,8 +15,8 @@ from qblock.source import SourceTable
 from qblock.versions.batching.state import Cell
 from qblock.versions.crosswalk import HEXADECIMAL, Crosswalk, fresh_name
 from qblock.versions.lag.memory import block_of, cell_text, cells_of, load, save, units_in
-from qblock.versions.units import block_name
-from qblock.versions.versions import UNIT, Candidate, coded, recorded
+from qblock.versions.recorded import UNIT, Candidate, coded, recorded
+from qblock.versions.texts import block_name
 
 
 def moved_by_edits(crosswalk: Crosswalk, candidate: Candidate) -> dict[str, str]:

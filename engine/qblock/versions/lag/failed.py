@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from qblock.versions.crosswalk import Crosswalk, fresh_name
+from qblock.versions.crosswalk import COHORT, OUT, Crosswalk, fresh_name
 from qblock.versions.episodes import PUBLISHED
-from qblock.versions.excluded import COHORT, OUT, set_apart
 from qblock.versions.lag.memory import cells_of, load, save, units_in
+from qblock.versions.people import set_apart
 from qblock.warehouse.queries import Query
 
 

@@ -13,9 +13,8 @@ from qblock.errors import Refused
 from qblock.models.multi import monotone
 from qblock.spec import Requirement, Spec
 from qblock.versions.batching.state import Block, Histogram, Passes, Trial
-from qblock.versions.cells import Cells, held_by_all
-from qblock.versions.gate import passing, references_of
-from qblock.versions.versions import RecordedVersion
+from qblock.versions.gate import Cells, held_by_all, passing, references_of
+from qblock.versions.recorded import RecordedVersion
 
 OF_COUNTS = frozenset({"numbers"})
 """Needs that a value which is new to the domain does not change."""

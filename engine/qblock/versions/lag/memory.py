@@ -13,9 +13,8 @@ import sqlalchemy as sa
 from qblock.errors import QblockError
 from qblock.ledger.events import canonical
 from qblock.spec import Spec
-from qblock.versions import padding
 from qblock.versions.batching.state import Block, Cell, Memory, Pending, Unit
-from qblock.versions.crosswalk import Crosswalk, fresh_name
+from qblock.versions.crosswalk import Crosswalk, clear, fresh_name, pad
 from qblock.versions.stuck import HAS_STATE, SET_DOWN
 
 FORM, REFUSED = HAS_STATE, 2
@@ -225,7 +224,7 @@ def save(
     own.drop(taken)
     if rows:
         _insert(crosswalk, t.shown, release, unit_columns(rows))
-    padding.clear(crosswalk, t.waiting, release)
+    clear(crosswalk, t.waiting, release)
     memory = kept.memory
     people = sorted({*memory.since, *memory.pending, *memory.seen})
     if people:
@@ -240,7 +239,7 @@ def save(
             "times": pa.array([None if change is None else change.times for change in pending], pa.int64()),
         }
         _insert(crosswalk, t.waiting, release, columns)
-    padding.pad(crosswalk, t.waiting, release, since=0)
+    pad(crosswalk, t.waiting, release, since=0)
     save_state(crosswalk, release, kept.text())
 
 
@@ -284,7 +283,7 @@ def forget(crosswalk: Crosswalk, release: str) -> None:
     """Forget all of a release: of a first version that nobody ever saw."""
     t = crosswalk.tables
     for table in (t.shown, t.waiting, t.steady):
-        padding.clear(crosswalk, table, release)
+        clear(crosswalk, table, release)
 
 
 def unit_columns(rows: Mapping[str, Row]) -> dict[str, pa.Array]:

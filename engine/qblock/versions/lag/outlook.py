@@ -15,15 +15,15 @@ from qblock.source import SourceTable
 from qblock.versions.batching.proposals import in_cells, touched, whole_cells
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Block, Cell, Pending, Person, Unit
-from qblock.versions.crosswalk import Crosswalk
-from qblock.versions.excluded import FAILED, QUEUED, entities_apart
+from qblock.versions.crosswalk import FAILED, QUEUED, Crosswalk
 from qblock.versions.explanation import plural
 from qblock.versions.gate import members
 from qblock.versions.lag.differences import Differences, differences
 from qblock.versions.lag.memory import Kept, another_unit, cells_of, units_in
 from qblock.versions.lag.policy import rules_of, sensitive_of
 from qblock.versions.lag.sizes import sizes_of
-from qblock.versions.versions import recorded
+from qblock.versions.people import entities_apart
+from qblock.versions.recorded import recorded
 
 NOT_LOOKED_AT = "whether they pass depends on values, which plan does not look at"
 AS_IT_IS = "as far as sizes tell no version would be tried: nobody came, left or changed"

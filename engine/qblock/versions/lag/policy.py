@@ -17,23 +17,14 @@ from qblock.versions.batching.cohort import Sizes, added
 from qblock.versions.batching.rules import Rules, combine_rules, no_coin, private_coin, rules_for
 from qblock.versions.batching.state import Block, Counts, Histogram, Memory, Person, Unit, Value
 from qblock.versions.batching.step import Step, standing, step
-from qblock.versions.crosswalk import Crosswalk
-from qblock.versions.excluded import ASIDE, CELL, CHANGED, COHORT, LEFT, MOVED, OUT, WITHDRAWN, set_apart
+from qblock.versions.crosswalk import ASIDE, CELL, CHANGED, COHORT, LEFT, MOVED, OUT, WITHDRAWN, Crosswalk
 from qblock.versions.lag.differences import Differences, differences
 from qblock.versions.lag.judged import judged
-from qblock.versions.lag.memory import (
-    Kept,
-    Row,
-    another_unit,
-    cells_of,
-    counts_by_block,
-    save,
-    units_in,
-)
+from qblock.versions.lag.memory import Kept, Row, another_unit, cells_of, counts_by_block, save, units_in
 from qblock.versions.lag.sizes import sizes_of
-from qblock.versions.texts import parts_of
-from qblock.versions.units import grew, owner_of, rows_of, sets_of
-from qblock.versions.versions import recorded
+from qblock.versions.people import set_apart
+from qblock.versions.recorded import recorded
+from qblock.versions.texts import grew, owner_of, rows_of, sets_of, split_text
 
 OUT_WHY = {
     "left": LEFT,
@@ -97,8 +88,8 @@ def sensitive_of(spec: Spec, kept: Kept) -> Callable[[str], Hashable]:
 
     def sensitive(value: str) -> Hashable:
         if spec.bundles:
-            return sets_of([parts_of(row) for row in rows_of(value)], number)
-        return tuple(parts_of(value)[:number])
+            return sets_of([split_text(row) for row in rows_of(value)], number)
+        return tuple(split_text(value)[:number])
 
     return sensitive
 
@@ -193,7 +184,7 @@ def decide(
 
 
 def _change(before: Value, after: Value) -> tuple[bool, ...]:
-    return tuple(old != new for old, new in zip(parts_of(str(before)), parts_of(str(after)), strict=True))
+    return tuple(old != new for old, new in zip(split_text(str(before)), split_text(str(after)), strict=True))
 
 
 def _grew(before: Value, after: Value) -> tuple[bool, ...]:

@@ -13,9 +13,8 @@ import sqlalchemy as sa
 from qblock.versions.admission import Admission
 from qblock.versions.crosswalk import fresh_name, open_crosswalk
 from qblock.versions.lag.memory import Layout, Row
-from qblock.versions.texts import part_of
-from qblock.versions.units import owner, row_of, rows_of, size
-from qblock.versions.versions import DIGEST, UNIT
+from qblock.versions.recorded import DIGEST, UNIT
+from qblock.versions.texts import owner, part_of, row_of, rows_of, size
 from qblock.warehouse.protocol import Column, Session
 
 

@@ -10,11 +10,11 @@ from qblock.spec import Spec
 from qblock.versions.batching.cohort import Counted, Sizes, Values, size_of, size_of_bundles
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Block
-from qblock.versions.crosswalk import Crosswalk, decoded
+from qblock.versions.crosswalk import Crosswalk
 from qblock.versions.episodes import PUBLISHED
 from qblock.versions.lag.memory import Kept, block_of
-from qblock.versions.units import kept_sets
-from qblock.versions.versions import RecordedVersion
+from qblock.versions.recorded import RecordedVersion
+from qblock.versions.texts import decoded, kept_sets
 
 
 def sizes_of(crosswalk: Crosswalk, spec: Spec, kept: Kept, first: RecordedVersion, rules: Rules) -> Sizes:

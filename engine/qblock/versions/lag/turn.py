@@ -15,8 +15,7 @@ from qblock.search.task import QUARANTINED, Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.versions.admission import Admission
-from qblock.versions.crosswalk import Crosswalk, open_crosswalk
-from qblock.versions.excluded import FAILED, QUEUED, entities_apart
+from qblock.versions.crosswalk import FAILED, QUEUED, Crosswalk, open_crosswalk
 from qblock.versions.gate import Verdict, check_models, members, members_of
 from qblock.versions.lag import first, memory
 from qblock.versions.lag.begin import adopt, begin
@@ -27,8 +26,9 @@ from qblock.versions.lag.judged import as_first
 from qblock.versions.lag.memory import Kept
 from qblock.versions.lag.policy import Turn, decide, keep
 from qblock.versions.lag.relation import Shown
+from qblock.versions.people import entities_apart
+from qblock.versions.recorded import UNPROTECTED, Candidate, recorded
 from qblock.versions.turn import JointVersions
-from qblock.versions.versions import UNPROTECTED, Candidate, recorded
 from qblock.versions.waiting import StartOver
 from qblock.warehouse.protocol import Column, TableName
 from qblock.warehouse.values import type_class

@@ -1,8 +1,9 @@
-"""Converts what the crosswalk keeps of a release to other column types: values, domains, frozen places and state."""
+"""Converts what the crosswalk keeps: to a new key of the digests, and to other column types."""
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,20 +16,82 @@ import sqlalchemy as sa
 
 from qblock.blocks import Reference
 from qblock.canonical import canonical
-from qblock.errors import Refused
+from qblock.errors import QblockError, Refused
+from qblock.ledger.chain import record
+from qblock.ledger.events import Event
 from qblock.ledger.kept import Kept
+from qblock.ledger.store import Store
 from qblock.spec import Spec
-from qblock.versions.crosswalk import Crosswalk, decoded, fresh_name
+from qblock.versions.crosswalk import HEXADECIMAL, Crosswalk, fresh_name, key_of, keyed, nobody, open_crosswalk
 from qblock.versions.lag.memory import load
-from qblock.versions.texts import joined_text, parts_of
+from qblock.versions.recorded import UNPROTECTED, RecordedVersion, recorded
+from qblock.versions.texts import decoded, encoded_texts, joined_text, owner, split_text
 from qblock.versions.types import Types
-from qblock.versions.versions import UNPROTECTED, RecordedVersion, recorded
 from qblock.warehouse.protocol import Column
 from qblock.warehouse.texts import canonical_text, carried
 from qblock.warehouse.values import NUMERIC, is_value
 
 NewTexts = Mapping[str, Mapping[str, str]]
 """For each column the new text of each text that is written differently now."""
+WHY = "the crosswalk has a new key, taken over the digests of the one before"
+
+
+def new_key(crosswalk: Crosswalk) -> tuple[int, dict[str, int]]:
+    """Give the crosswalk a further key; returns its number, and how many people of each release were moved to it.
+
+    Each digest becomes the digest of itself under the new key, so that nobody has to be in the source for it; the
+    older keys are kept, for the digests of people who come later. In the transaction of the crosswalk, while nothing
+    else runs in its place. Rolled signatures and joint cells are made of labels alone, so they stay as they are.
+    """
+    t, own = crosswalk.tables, crosswalk.own
+    number = crosswalk.key_numbers()[-1] + 1
+    before = people(crosswalk)
+    own.run(sa.insert(t.key).values(id=number, secret=secrets.token_hex(32)))
+    for table in t.of_entities:
+        # Of a unit the block stays as it is.
+        rest = sa.func.substr(table.c.entity, HEXADECIMAL + 1, type_=sa.Text)
+        own.run(sa.update(table).values(entity=keyed(own, owner(table.c.entity), [key_of(t.key, number)]).concat(rest)))
+    if people(crosswalk) != before:
+        raise QblockError("the crosswalk knows other people under its new key: it was altered, and stays as it was")
+    return number, before
+
+
+def people(crosswalk: Crosswalk) -> dict[str, int]:
+    """How many people the crosswalk knows of each release that it holds."""
+    t = crosswalk.tables
+    everybody = sa.union(*(sa.select(table.c.release, table.c.entity) for table in t.of_entities)).subquery("everybody")
+    query = sa.select(everybody.c.release, sa.func.count().label("n")).group_by(everybody.c.release)
+    query = query.where(everybody.c.release.not_like(f"{nobody('')}%")).order_by(everybody.c.release)
+    return {row["release"]: int(row["n"]) for row in crosswalk.own.fetch(query).to_pylist()}
+
+
+def owed(crosswalk: Crosswalk, release: str) -> list[dict[str, Any]]:
+    """Changes of the key that the ledger of a release may not record yet (DuckDB)."""
+    t = crosswalk.tables.rekeyed
+    return list(crosswalk.own.fetch(sa.select(t).where(t.c.release == release).order_by(t.c.key)).to_pylist())
+
+
+def settle(place: Store, release: str) -> None:
+    """Write into the ledger of a release what a `rekey` that was killed left out. May be called again. Under a lock."""
+    with open_crosswalk(place) as crosswalk:
+        rows = owed(crosswalk, release)
+    if not rows:
+        return
+    with place.read() as reader:
+        said = {event.detail.get("key") for event in reader.history(release) if event.state == "rekeyed"}
+    with place.write() as connection:
+        for row in rows:
+            if row["key"] not in said:
+                record(connection, rekeyed_event(row))
+    with open_crosswalk(place) as crosswalk:
+        t = crosswalk.tables.rekeyed
+        crosswalk.own.run(sa.delete(t).where(t.c.release == release))
+
+
+def rekeyed_event(row: Mapping[str, Any]) -> Event:
+    """What the ledger says of a new key. row: release, key (its number) and people."""
+    detail = {"key": row["key"], "people": row["people"]}
+    return Event(release=row["release"], state="rekeyed", run=secrets.token_hex(8), detail=detail, reason=WHY)
 
 
 def new_texts(
@@ -67,7 +130,7 @@ def _kept_texts(crosswalk: Crosswalk, release: str) -> dict[str, set[str]]:
         _collect(texts, version.sensitive, map(decoded, values))
     places = sa.select(frozen.c.names, frozen.c.place).where(frozen.c.release == release).distinct()
     for layout in crosswalk.own.fetch(places).to_pylist():
-        _collect(texts, json.loads(layout["names"]), [parts_of(layout["place"])])
+        _collect(texts, json.loads(layout["names"]), [split_text(layout["place"])])
     return texts
 
 
@@ -129,7 +192,7 @@ def _rewrite_state(crosswalk: Crosswalk, release: str, texts: NewTexts) -> None:
     lists = crosswalk.own.fetch(sa.select(shown.c.earlier.label("text")).where(*same).distinct())["text"].to_pylist()
     names = kept.layout.valued
     after = {
-        text: canonical([joined_text(_renewed(texts, names, parts_of(value))) for value in json.loads(text)])
+        text: canonical([joined_text(_renewed(texts, names, split_text(value))) for value in json.loads(text)])
         for text in lists
     }
     _replace(crosswalk, shown.c.earlier, after, same)
@@ -149,11 +212,6 @@ def _renewed(new: NewTexts, names: Sequence[str], texts: Sequence[str | None]) -
     return [None if text is None else new.get(name, {}).get(text, text) for name, text in pairs]
 
 
-def encoded_texts(texts: Sequence[str | None]) -> str:
-    """As `crosswalk.encoded` does in the database."""
-    return "".join("N" if text is None else f"V{len(text)}:{text}" for text in texts)
-
-
 def _replace_places(
     crosswalk: Crosswalk,
     new: NewTexts,
@@ -166,7 +224,7 @@ def _replace_places(
         query = sa.select(column.label("text")).where(*same, column.is_not(None)).distinct()
         places = crosswalk.own.fetch(query)["text"].to_pylist()
         _replace(
-            crosswalk, column, {place: joined_text(_renewed(new, names, parts_of(place))) for place in places}, same
+            crosswalk, column, {place: joined_text(_renewed(new, names, split_text(place))) for place in places}, same
         )
 
 

@@ -25,11 +25,10 @@ from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
-from qblock.versions.crosswalk import Crosswalk, encoded, fresh_name
+from qblock.versions.crosswalk import Crosswalk, fresh_name
 from qblock.versions.episodes import VersionKey, shown
-from qblock.versions.texts import texts_of, together
+from qblock.versions.texts import block_name, bundle, encoded, join_texts, texts_of, with_rows
 from qblock.versions.types import First, Types, entity_text, named, types_of
-from qblock.versions.units import block_name, bundle, with_rows
 from qblock.warehouse.protocol import Column
 from qblock.warehouse.queries import Query
 from qblock.warehouse.texts import writes_alike
@@ -186,7 +185,7 @@ def candidate_rows(crosswalk: Crosswalk, task: Task, chosen: Assessment, least: 
     columns[0] = unit_of.label("entity")
     spec = source.spec
     texts = {"place": spec.quasi_identifiers, "whole": (*spec.sensitives, *spec.insensitives)}
-    columns += [together(texts_of(source, names)).label(name) for name, names in texts.items()]
+    columns += [join_texts(texts_of(source, names)).label(name) for name, names in texts.items()]
     rows = sa.select(*columns).select_from(both).subquery("qblock_rows")
     unit = [rows.c[name] for name in ("entity", "block", "shown", "block_rows")]
     return sa.select(

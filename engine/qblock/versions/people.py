@@ -1,0 +1,281 @@
+"""People by their digests: who is set apart from a release's versions, who is named, who is missing from the source.
+
+A name stands for the person whose text it is exactly: 007 is not the number 7. Whoever is taken out is never shown
+again, so a name that may mean somebody else stands for nobody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.errors import Refused
+from qblock.source.columns import check_entity, checked_columns
+from qblock.spec import Spec
+from qblock.versions.crosswalk import CELL, HEXADECIMAL, LEAVING, OUT, WITHDRAWN, Crosswalk, fresh_name
+from qblock.versions.episodes import PUBLISHED
+from qblock.versions.recorded import UNPROTECTED, Candidate, RecordedVersion, first_of, recorded
+from qblock.versions.texts import owner
+from qblock.versions.types import First, changed, entity_text, entity_text_of, remedy
+from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.queries import Query
+from qblock.warehouse.texts import canonical_text
+
+
+def set_apart(
+    crosswalk: Crosswalk, release: str, entities: Sequence[str], why: str, state: str, version: int | None
+) -> None:
+    """Set people's state, in place of the one they had. entities: digests. version: the one that it begins with.
+
+    What a check has found must outlast a run that is refused: a cohort that failed, and is tried again with more
+    people, would be topped up until it is diverse. Use a transaction of its own.
+    """
+    t = crosswalk.tables.apart
+    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
+    members = sa.select(known.c.entity).distinct()
+    crosswalk.own.run(sa.delete(t).where(t.c.release == release, t.c.entity.in_(members)))
+    people = members.subquery()
+    columns = [sa.cast(sa.literal(text), sa.Text) for text in (release, why, state)]
+    number = sa.cast(sa.literal(version), sa.BigInteger)
+    query = sa.select(people.c.entity, *columns, number)
+    crosswalk.own.run(sa.insert(t).from_select(["entity", "release", "why", "state", "version"], query))
+    crosswalk.own.drop(known)
+
+
+def entities_apart(crosswalk: Crosswalk, release: str, states: Sequence[str]) -> list[str]:
+    """The digests of people in some states."""
+    t = crosswalk.tables.apart
+    query = sa.select(t.c.entity).where(t.c.release == release, t.c.state.in_(states)).order_by(t.c.entity)
+    return list(crosswalk.own.fetch(query)["entity"].to_pylist())
+
+
+def counts(crosswalk: Crosswalk, release: str) -> dict[str, int]:
+    """How many people are in each state, by `why state`: for the private ledger, never for readers."""
+    t = crosswalk.tables.apart
+    query = sa.select(t.c.why, t.c.state, sa.func.count().label("n")).where(t.c.release == release)
+    rows = crosswalk.own.fetch(query.group_by(t.c.why, t.c.state)).to_pylist()
+    return {f"{row['why']} {row['state']}": row["n"] for row in sorted(rows, key=lambda r: (r["why"], r["state"]))}
+
+
+def digests_of(crosswalk: Crosswalk, texts: Sequence[str], *, hashed: bool = False) -> list[str]:
+    """The digests of entities given as text, as `Crosswalk.entity` makes them. hashed: of the SHA-256 of the text."""
+    key, digests = crosswalk.tables.key, [_digest(text) if hashed else text for text in texts]
+    for number in crosswalk.key_numbers():
+        secret = crosswalk.own.scalar(sa.select(key.c.secret).where(key.c.id == number))
+        digests = [_digest(secret + _digest(secret + text)) for text in digests]
+    return digests
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:HEXADECIMAL]
+
+
+Digests = list[str | None]
+"""One digest for each name, in order; None where the name is not a text that the column writes."""
+
+
+def kept_people(crosswalk: Crosswalk, release: str, names: Sequence[str]) -> Digests | None:
+    """The digests of names where the crosswalk by itself knows all of them, as people who were shown, who wait or who
+    left.
+
+    None where it does not.
+    """
+    own = recorded(crosswalk, release)
+    if not own:
+        return None
+    types = own[-1].types
+    digests = _digests(crosswalk, names, types.columns[types.entity], types.first)
+    return digests if not _unknown(digests, _kept(crosswalk, release, digests)) else None
+
+
+def looked_up(crosswalk: Crosswalk, spec: Spec, session: Session, names: Sequence[str]) -> tuple[Digests, int]:
+    """The digests of names, and how many of them belong to nobody: neither in the source nor in the crosswalk.
+
+    session: reads the source. Raises InputError where the source has no such columns.
+    """
+    assert spec.entity is not None
+    name = TableName.parse(spec.source.table)
+    columns = checked_columns(spec, session, name)
+    table, own = session.relation(name), recorded(crosswalk, spec.release)
+    if own:
+        types = own[-1].types
+        first, column = types.first, types.columns[types.entity]
+    else:
+        first, column = first_of(crosswalk, recorded(crosswalk), spec, columns), columns[spec.entity]
+    digests = _digests(crosswalk, names, column, first)
+    wanted = session.load(fresh_name(), pa.table({"entity": pa.array([d for d in digests if d], pa.string())}))
+    who = people_of(crosswalk, spec, session, table, columns, first)
+    query = sa.select(who.c.entity).where(who.c.entity.in_(sa.select(wanted.c.entity))).distinct()
+    there = set(session.fetch(query)["entity"].to_pylist())
+    return digests, _unknown(digests, there | _kept(crosswalk, spec.release, digests))
+
+
+def _digests(crosswalk: Crosswalk, names: Sequence[str], column: Column, first: First) -> Digests:
+    texts = [entity_text_of(name, column, first) if _is_text_of(name, column) else None for name in names]
+    told = iter(digests_of(crosswalk, [text for text in texts if text is not None], hashed=first.hashed))
+    return [None if text is None else next(told) for text in texts]
+
+
+def _is_text_of(name: str, column: Column) -> bool:
+    try:
+        name.encode()  # the bytes of a command line need not be text
+    except UnicodeEncodeError:
+        return False
+    return canonical_text(name, column) == name
+
+
+def _kept(crosswalk: Crosswalk, release: str, digests: Digests) -> set[str]:
+    """Those of the digests that the crosswalk has of a release."""
+    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array([d for d in digests if d], pa.string())}))
+    wanted = sa.select(known.c.entity)
+    parts = [
+        sa.select(owner(t.c.entity).label("entity")).where(t.c.release == release, owner(t.c.entity).in_(wanted))
+        for t in crosswalk.tables.of_entities
+    ]
+    there = set(crosswalk.own.fetch(sa.select(sa.union(*parts).subquery().c.entity))["entity"].to_pylist())
+    crosswalk.own.drop(known)
+    return there
+
+
+def _unknown(digests: Digests, there: set[str]) -> int:
+    return sum(digest is None or digest not in there for digest in digests)
+
+
+def people_of(
+    crosswalk: Crosswalk,
+    spec: Spec,
+    session: Session,
+    table: sa.TableClause,
+    columns: Mapping[str, Column],
+    first: First,
+) -> sa.FromClause:
+    """Everybody in the source, one digest (entity) for each row, with entities written in their first type."""
+    assert spec.entity is not None
+    column = columns[spec.entity]
+    text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
+    return sa.select(crosswalk.entity(text, table).label("entity")).select_from(table).subquery("qblock_who")
+
+
+def check_somebody(
+    crosswalk: Crosswalk,
+    spec: Spec,
+    session: Session,
+    table: sa.TableClause,
+    columns: Mapping[str, Column],
+    newest: RecordedVersion,
+    first: First,
+) -> None:
+    """Raise Refused where nobody of a version is found in the source, with entities written in a first type."""
+    row = crosswalk.tables.row
+    same = (row.c.release == newest.key.release, row.c.version == newest.key.version)
+    known = crosswalk.lend(sa.select(row.c.entity).where(*same))
+    who = people_of(crosswalk, spec, session, table, columns, first)
+    joined = who.join(known, known.c.entity == who.c.entity)
+    if not session.scalar(sa.select(sa.func.count()).select_from(joined)):
+        raise Refused(
+            f"nobody of version {newest.key.version} of release {spec.release} is found in the source by column "
+            f"{spec.entity}, whose values or type have changed: versions cannot be checked together; give the column "
+            f"its former values again, or write {UNPROTECTED}"
+        )
+
+
+EMPTY = "the source {} is empty: who is missing cannot be told from it; nothing is done"
+RETYPED = (
+    "column {} is of type {} now, and was of type {} when the newest version was made: people who are there would look "
+    "missing; nothing is done. {}"
+)
+
+LEAVERS = (
+    "{} of the newest version left: `qblock erase SPEC --missing --now` takes out whom the source has no more with "
+    "their whole joint cells, and says first how many people these are. "
+)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """people: whom the release has; digests: of those whom the source has no more."""
+
+    people: int
+    digests: tuple[str, ...] = field(repr=False)
+
+
+def missing(
+    crosswalk: Crosswalk, spec: Spec, session: Session, kept: Collection[int], current: int | None, *, now: bool
+) -> Missing:
+    """The people of a release whom its source has no more. Writes nothing.
+
+    People of a release are those whom a version that is kept shows, the batches that no version has shown yet included,
+    but for those who have left. now: also those of them who left in a batch, whom older versions may still show, and
+    those whose withdrawal was recorded while readers still see them. session: reads the source; kept: the versions that
+    are kept; current: the one that readers see. Raises Refused for a source that is empty or whose entity column has
+    another type, InputError for one without its columns, or with rows that name nobody.
+    """
+    assert spec.entity is not None
+    name = TableName.parse(spec.source.table)
+    columns = checked_columns(spec, session, name)
+    table = session.relation(name)
+    first_row = sa.select(sa.literal_column("1").label("one")).select_from(table).limit(1).subquery()
+    if not session.scalar(sa.select(sa.func.count()).select_from(first_row)):
+        raise Refused(EMPTY.format(name))
+    check_entity(spec, session, table.c[spec.entity], columns[spec.entity])
+    own = recorded(crosswalk, spec.release)
+    if not own:
+        return Missing(0, ())
+    types = own[-1].types
+    for column, before, after in changed(spec, types, columns):
+        if column == spec.entity:
+            raise Refused(RETYPED.format(column, after, before, remedy(spec)))
+    who = people_of(crosswalk, spec, session, table, columns, types.first)
+    here = crosswalk.bring(sa.select(who.c.entity).distinct())
+    crosswalk.own.analyze(here)
+    known = _known(crosswalk, spec.release, kept).subquery("qblock_known")
+    done = _done(crosswalk, spec.release, current, now).subquery("qblock_done")
+    both = known.outerjoin(done, done.c.entity == known.c.entity)
+    left = done.c.entity.is_(None)
+    people = int(crosswalk.own.scalar(sa.select(sa.func.count()).select_from(both).where(left)))
+    query = sa.select(known.c.entity).select_from(both.outerjoin(here, here.c.entity == known.c.entity))
+    absent = crosswalk.own.fetch(query.where(left, here.c.entity.is_(None)).order_by(known.c.entity))
+    crosswalk.own.drop(here)
+    return Missing(people, tuple(absent["entity"].to_pylist()))
+
+
+def leavers_way_on(crosswalk: Crosswalk, spec: Spec, candidate: Candidate) -> str:
+    """What a refusal says of people whom the newest version shows and a candidate does not, but for who is out.
+
+    It is how many they are, and the command that takes them out; empty where there are none.
+    """
+    t, excluded, rows = crosswalk.tables.row, crosswalk.tables.apart, candidate.rows
+    versions = [v.key.version for v in recorded(crosswalk, spec.release) if v.key != candidate.about.key]
+    gone = sa.select(excluded.c.entity).where(excluded.c.release == spec.release, excluded.c.state.in_((OUT, LEAVING)))
+    query = sa.select(sa.func.count(sa.distinct(t.c.entity))).where(
+        t.c.release == spec.release,
+        t.c.version == max(versions, default=0),
+        t.c.shown == PUBLISHED,
+        t.c.entity.not_in(sa.select(rows.c.entity)),
+        t.c.entity.not_in(gone),
+    )
+    people = int(crosswalk.own.scalar(query))
+    return LEAVERS.format("1 person" if people == 1 else f"{people:,} people") if people else ""
+
+
+def _known(crosswalk: Crosswalk, release: str, kept: Collection[int]) -> Query:
+    """Whom a version that is kept shows, and the state that the next one is made from."""
+    t, state = crosswalk.tables.row, crosswalk.tables.shown
+    shown = sa.select(t.c.entity).where(t.c.release == release, t.c.version.in_(kept), t.c.shown == PUBLISHED)
+    both = sa.union(shown, sa.select(state.c.entity).where(state.c.release == release)).subquery()
+    return sa.select(owner(both.c.entity).label("entity")).distinct()
+
+
+def _done(crosswalk: Crosswalk, release: str, current: int | None, now: bool) -> Query:
+    """Who has left, and can leave no more than that."""
+    t, row = crosswalk.tables.apart, crosswalk.tables.row
+    if not now:
+        return sa.select(t.c.entity).where(t.c.release == release, t.c.state.in_((OUT, LEAVING)))
+    who = owner(row.c.entity)
+    seen = sa.select(who).where(row.c.release == release, row.c.version == current, row.c.shown == PUBLISHED)
+    withdrawn = (t.c.release == release, t.c.state == OUT, t.c.why.in_((WITHDRAWN, CELL)))
+    return sa.select(t.c.entity).where(*withdrawn, t.c.entity.not_in(seen))
