@@ -13,7 +13,7 @@ from typer.main import get_command
 
 import qblock
 from qblock.api import answer_schema, json_schema
-from qblock.cli.app import EXAMPLES, app
+from qblock.cli.app import EXAMPLES, application
 from qblock.models import REGISTRY, parameters_of
 from qblock.models.base import Parameter, Range
 from qblock.models.examples import example, markdown
@@ -53,7 +53,7 @@ def cell(text: str) -> str:
 def command_line() -> Lines:
     yield "# Command line"
     yield "\nWhat `--help` says of each command, as this version has it.\n"
-    yield from _commands(get_command(app), ())
+    yield from _commands(get_command(application()), ())
 
 
 def _commands(group: Any, path: tuple[str, ...]) -> Lines:

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 import typer.main
 
-from qblock.cli.app import app, run
+from qblock.cli.app import application, run
 
 SPEC = """\
 version: 1
@@ -39,7 +39,7 @@ def commands(group: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
         yield from commands(one, (*above, name))
 
 
-ALL = {" ".join(name): one for name, one in commands(typer.main.get_command(app))}
+ALL = {" ".join(name): one for name, one in commands(typer.main.get_command(application()))}
 
 
 def examples(help_: str) -> list[list[str]]:

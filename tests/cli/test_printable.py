@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.test_examples import commands
-from qblock.cli.app import app, run
+from qblock.cli.app import application, run
 from qblock.cli.output import console, table
 from qblock.cli.streams import guarded
 from qblock.errors import InputError
@@ -88,7 +88,9 @@ CALLS: dict[str, list[tuple[Any, ...]]] = {
 }
 """What each command is asked, about a release that was published."""
 WITHOUT_SPEC = ("demo", "schema", "init")
-COMMANDS = [" ".join(name) for name, group in commands(typer.main.get_command(app)) if not hasattr(group, "commands")]
+COMMANDS = [
+    " ".join(name) for name, group in commands(typer.main.get_command(application())) if not hasattr(group, "commands")
+]
 
 
 def unseen(text: str) -> set[str]:

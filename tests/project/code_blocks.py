@@ -19,7 +19,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from qblock.cli.app import app
+from qblock.cli.app import application
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -123,7 +123,7 @@ def wrong(commands: str) -> Iterator[str]:
 
 
 def _wrong_command(words: list[str]) -> Iterator[str]:
-    group: Any = get_command(app)
+    group: Any = get_command(application())
     while hasattr(group, "commands"):
         if not words or words[0] not in group.commands:
             yield " ".join(words[:1]) or "qblock"

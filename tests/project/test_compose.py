@@ -112,7 +112,7 @@ def test_the_job_installs_the_checkout_and_runs_a_command_that_exists() -> None:
 
 def test_the_command_takes_these_options() -> None:
     app = pytest.importorskip("qblock.cli.app", exc_type=ImportError)
-    demo = typer.main.get_command(app.app).commands["demo"]  # type: ignore[attr-defined]
+    demo = typer.main.get_command(app.application()).commands["demo"]  # type: ignore[attr-defined]
     options = {option for parameter in demo.params for option in parameter.opts}
     assert {"directory", "--url"} <= options
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from typer.main import get_command
 
-from qblock.cli.app import app
+from qblock.cli.app import application
 from qblock.models.examples import markdown
 from qblock.spec import read_spec
 
@@ -22,7 +22,7 @@ def test_the_table_of_models_is_the_registry() -> None:
 
 
 def test_every_command_is_named_and_every_named_command_exists() -> None:
-    commands = set(get_command(app).commands)  # type: ignore[attr-defined]
+    commands = set(get_command(application()).commands)  # type: ignore[attr-defined]
     named = set(re.findall(r"(?m)(?:`|^ {4})qblock ([a-z]+)", COMMANDS))
     assert named == commands
 

@@ -12,7 +12,7 @@ import yaml
 from typer.main import get_command
 
 import qblock
-from qblock.cli.app import app
+from qblock.cli.app import application
 from qblock.models import REGISTRY
 from qblock.publish.helpers import KINDS
 from qblock.results.schemas import ANSWERS
@@ -41,9 +41,9 @@ def commands(group: Any, path: str = "qblock") -> list[str]:
 
 def test_every_command_has_its_options(pages: dict[str, str]) -> None:
     text = pages["reference/command-line.md"]
-    assert headings(text) == commands(get_command(app))
+    assert headings(text) == commands(get_command(application()))
     search = text.split("## qblock search\n")[1].split("\n## ")[0]
-    for parameter in get_command(app).commands["search"].params:  # type: ignore[attr-defined]
+    for parameter in get_command(application()).commands["search"].params:  # type: ignore[attr-defined]
         if parameter.param_type_name == "option":
             assert any(f"{option}" in search for option in parameter.opts)
 

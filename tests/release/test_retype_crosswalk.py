@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from faults.nursery import Nursery
 from typer.testing import CliRunner
 
-from qblock.cli.app import app
+from qblock.cli.app import application
 from qblock.errors import InputError, Refused
 from qblock.release.erase import erase
 from qblock.release.retype import retype
@@ -137,12 +137,12 @@ def test_the_command_says_what_it_did(crossing: Any) -> None:
     job = crossing()
     job.begin()
     alter(job, "s", "NUMERIC(10,1)")
-    planned = CliRunner().invoke(app, ["plan", str(job.write()), "--json"])
+    planned = CliRunner().invoke(application(), ["plan", str(job.write()), "--json"])
     assert "ledger retype" in " ".join(json.loads(planned.stdout)["notes"])
-    found = CliRunner().invoke(app, ["ledger", "retype", str(job.write()), "--json"])
+    found = CliRunner().invoke(application(), ["ledger", "retype", str(job.write()), "--json"])
     said = json.loads(found.stdout)
     assert (said["status"], said["versions"], [one["column"] for one in said["columns"]]) == ("retyped", 1, ["s"])
-    again = CliRunner().invoke(app, ["ledger", "retype", str(job.write())])
+    again = CliRunner().invoke(application(), ["ledger", "retype", str(job.write())])
     assert "nothing to do" in again.stdout
 
 

@@ -29,6 +29,8 @@ def _load_fast() -> None:
     # What is loaded stays: the collector would go through it 250 times, and thrice more at the end.
     gc.set_threshold(50_000)
     atexit.register(gc.freeze)
+    # Arithmetic on large matrices, for which the library starts threads that wait busily, is not done here.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Nothing but qblock takes part in reading a spec, so that pydantic need not look for what else is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 

@@ -98,23 +98,6 @@ EPILOG = (
     f"\n\n{epilog(('qblock demo',))}"
 )
 
-app = typer.Typer(
-    name="qblock",
-    help="Anonymize a table in its own warehouse and publish checked releases behind a view. Start with `qblock demo`.",
-    epilog=EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
-for _name, _group in GROUPS.items():
-    app.add_typer(_group, name=_name)
-for _name, _given in _named(app):
-    if _name in EXAMPLES:
-        _given.epilog = epilog(EXAMPLES[_name])
-
 
 def _version(requested: bool) -> None:
     if requested:
@@ -122,7 +105,6 @@ def _version(requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
     debug: bool = typer.Option(
@@ -133,6 +115,33 @@ def _root(
     ),
 ) -> None:
     """Options of every command."""
+
+
+def application(first: str | None = None) -> typer.Typer:
+    """The command line. first: its first word; where that is a command, no other one is prepared, which takes longer
+    than a short command."""
+    app = typer.Typer(
+        name="qblock",
+        help="Anonymize a table in its own warehouse and publish checked releases behind a view. Start with "
+        "`qblock demo`.",
+        epilog=EPILOG,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    known = first in COMMANDS or first in GROUPS
+    for name, command in COMMANDS.items():
+        if name == first or not known:
+            app.command(name)(command)
+    for name, group in GROUPS.items():
+        if name == first or not known:
+            app.add_typer(group, name=name)
+    for name, given in _named(app):
+        if name in EXAMPLES:
+            given.epilog = epilog(EXAMPLES[name])
+    return app
 
 
 INTERACTIVE = ("search", "plan", "hierarchy", "init")
@@ -169,7 +178,7 @@ def main() -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command; returns its exit status. Messages go to standard error."""
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(application(*arguments[:1]))
     Terminated.arrived = Interrupted.arrived = False
     for library in ("sqlalchemy", "psycopg"):
         # Without a handler Python prints their warnings, which hold the driver's text.

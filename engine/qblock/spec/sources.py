@@ -21,6 +21,7 @@ from qblock.spec.fields import NUMBERS, Level, Name, Positive, TableName, exact_
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 STRICT = ConfigDict(
     extra="forbid",
+    defer_build=True,
     hide_input_in_errors=True,
     arbitrary_types_allowed=True,
     validate_by_name=True,

@@ -44,20 +44,20 @@ DUCKDB: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.InternalException, "met an internal fault"),
     (duckdb.FatalException, "met a fatal fault; the file may be damaged"),
 )
-_LOCKED = re.compile(r'IO Error: Could not set lock on file "([^"]*)"')
-_HOLDER = re.compile(r"\(PID (\d+)\)")
-_NO_DATABASE = re.compile(r'IO Error: The file "([^"]*)" exists, but it is not a valid DuckDB database file')
-_ABSENT = re.compile(r'IO Error: Cannot open (?:database|file) "([^"]*)"')
-_FULL = re.compile(r'(?:file "([^"]*)"[^"]*)?(?:No space left on device|Disk quota exceeded)')
-_ATTACHED = re.compile(
+_LOCKED = r'IO Error: Could not set lock on file "([^"]*)"'
+_HOLDER = r"\(PID (\d+)\)"
+_NO_DATABASE = r'IO Error: The file "([^"]*)" exists, but it is not a valid DuckDB database file'
+_ABSENT = r'IO Error: Cannot open (?:database|file) "([^"]*)"'
+_FULL = r'(?:file "([^"]*)"[^"]*)?(?:No space left on device|Disk quota exceeded)'
+_ATTACHED = (
     r'(?:Binder|Resource In Use) Error: (?:Unique file handle conflict|database with name "[^"]*" already exists)'
 )
-_STORAGE = re.compile(r"IO Error: .* version number (\d+), but we can only read versions between (\d+) and (\d+)\.")
-_DAMAGED = re.compile(
+_STORAGE = r"IO Error: .* version number (\d+), but we can only read versions between (\d+) and (\d+)\."
+_DAMAGED = (
     r"(?:IO Error: )?Corrupt database file(: computed checksum \d+ does not match stored checksum \d+)?"
     r'|IO Error: Could not read enough bytes from file "([^"]*)"'
 )
-_REASON = re.compile("|".join(re.escape(os.strerror(code)) for code in errno.errorcode))
+_REASON = "|".join(re.escape(os.strerror(code)) for code in errno.errorcode)
 """What the system says of a file that cannot be read or written, in constant words."""
 
 
@@ -96,7 +96,7 @@ def explain_duckdb(error: BaseException, reading: Sequence[str] = (), file: Path
     file: the one that was opened.
     """
     original = original_of(error)
-    if match := _FULL.search(str(original)):
+    if match := re.search(_FULL, str(original)):
         # Of the text nothing but the name of a file is repeated.
         return no_room(match[1] or "a file of DuckDB")
     if isinstance(original, duckdb.Error) and (fault := _of_file(str(original), file)):
@@ -104,7 +104,7 @@ def explain_duckdb(error: BaseException, reading: Sequence[str] = (), file: Path
     where = while_reading(reading) or (f" of the database {file}" if file is not None else "")
     for class_, what in DUCKDB:
         if isinstance(original, class_):
-            reason = _REASON.search(str(original)) if class_ is duckdb.IOException else None
+            reason = re.search(_REASON, str(original)) if class_ is duckdb.IOException else None
             more = f"{type(original).__name__}: {reason[0]}" if reason else type(original).__name__
             return QblockError(f"DuckDB {said(what, f'{where} ({more})')}")
     if isinstance(original, duckdb.Error):
@@ -114,17 +114,17 @@ def explain_duckdb(error: BaseException, reading: Sequence[str] = (), file: Path
 
 def _of_file(text: str, file: Path | None) -> QblockError | None:
     """What is known of a file by DuckDB's text. Nothing of it is repeated but names of files and numbers of storage."""
-    if match := _LOCKED.match(text):
-        holder = _HOLDER.search(text)
+    if match := re.match(_LOCKED, text):
+        holder = re.search(_HOLDER, text)
         by = f" (PID {holder[1]})" if holder else ""
         return Busy(f"another process holds the DuckDB file: {match[1]}{by}; wait until it has closed the file")
-    if match := _NO_DATABASE.match(text):
+    if match := re.match(_NO_DATABASE, text):
         return InputError(f"{match[1]} is not a valid DuckDB database file; name another one")
-    if match := _ABSENT.match(text):
+    if match := re.match(_ABSENT, text):
         return QblockError(f"database not reachable: the DuckDB file {match[1]} cannot be opened")
-    if _ATTACHED.match(text):
+    if re.match(_ATTACHED, text):
         return Busy("another process or thread holds the DuckDB file; wait until it has closed the file")
-    if match := _STORAGE.match(text):
+    if match := re.match(_STORAGE, text):
         if int(match[1]) < int(match[2]):
             return QblockError(
                 f"{file or 'a file'} was written by an older DuckDB (storage {match[1]}) than the installed "
@@ -134,7 +134,7 @@ def _of_file(text: str, file: Path | None) -> QblockError | None:
             f"{file or 'a file'} was written by a newer DuckDB (storage {match[1]}) than the installed "
             f"{duckdb.__version__}, which reads storage up to {match[3]}; upgrade it: pip install --upgrade duckdb"
         )
-    if match := _DAMAGED.match(text):
+    if match := re.match(_DAMAGED, text):
         name = match[2] or file or "a file of DuckDB"
         return QblockError(f"{name} is damaged{match[1] or ''}; put it back from its backup")
     return None
@@ -142,7 +142,7 @@ def _of_file(text: str, file: Path | None) -> QblockError | None:
 
 def of_newer_duckdb(error: BaseException) -> bool:
     """Whether a file was written by a newer DuckDB than the installed one, which cannot tell what is in it."""
-    match = _STORAGE.match(str(original_of(error)))
+    match = re.match(_STORAGE, str(original_of(error)))
     return match is not None and int(match[1]) > int(match[3])
 
 
