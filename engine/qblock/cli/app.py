@@ -9,6 +9,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NoReturn
 
 import typer
@@ -117,9 +118,10 @@ def _root(
     """Options of every command."""
 
 
-def application(first: str | None = None) -> typer.Typer:
-    """The command line. first: its first word; where that is a command, no other one is prepared, which takes longer
-    than a short command."""
+@cache
+def application(only: str | None = None) -> typer.Typer:
+    """The command line. only: the command or group that is prepared, since all of them take longer than a short
+    command."""
     app = typer.Typer(
         name="qblock",
         help="Anonymize a table in its own warehouse and publish checked releases behind a view. Start with "
@@ -131,12 +133,11 @@ def application(first: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    known = first in COMMANDS or first in GROUPS
     for name, command in COMMANDS.items():
-        if name == first or not known:
+        if only in (name, None):
             app.command(name)(command)
     for name, group in GROUPS.items():
-        if name == first or not known:
+        if only in (name, None):
             app.add_typer(group, name=name)
     for name, given in _named(app):
         if name in EXAMPLES:
@@ -178,7 +179,8 @@ def main() -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command; returns its exit status. Messages go to standard error."""
-    command = typer.main.get_command(application(*arguments[:1]))
+    only = next((word for word in arguments[:1] if word in {**COMMANDS, **GROUPS}), None)
+    command = typer.main.get_command(application(only))
     Terminated.arrived = Interrupted.arrived = False
     for library in ("sqlalchemy", "psycopg"):
         # Without a handler Python prints their warnings, which hold the driver's text.
