@@ -434,8 +434,7 @@ class Release:
         """The files that the release lives on, which nothing else may be written to: spec, source, release file,
         hierarchies, private folder."""
         from qblock.ledger.stores import has_place, place_of
-        from qblock.warehouse.connect import parse_url
-        from qblock.warehouse.engines import database_file, engine_of
+        from qblock.warehouse.engines import database_file, engine_of, parse_url
         from qblock.warehouse.source_files import found_files
 
         spec = self.spec

@@ -38,9 +38,9 @@ from qblock.spec import Spec, spec_of
 from qblock.spec.model import ROLES
 from qblock.spec.source_file import ColumnType, ending
 from qblock.warehouse.arrow import taken, taken_schema
-from qblock.warehouse.connect import copied, files_warehouse, open_warehouse, warehouse_of
 from qblock.warehouse.copied import CopiedWarehouse, SourceFacts, check_names
 from qblock.warehouse.duckdb import DuckdbWarehouse
+from qblock.warehouse.engines import copied, files_warehouse, open_warehouse, warehouse_of
 from qblock.warehouse.protocol import TableName, Warehouse
 
 Threshold = Fraction | int | float | str

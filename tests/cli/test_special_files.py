@@ -22,7 +22,7 @@ from release.jobs import ATTRIBUTES, PEOPLE, Job, new_job
 from qblock import files
 from qblock.errors import InputError, QblockError
 from qblock.files import check_file, problem_of, read_input
-from qblock.warehouse.duckdb_files import check_database, logs_of
+from qblock.warehouse.duckdb_session import check_database, logs_of
 
 SECONDS = 60
 """Longer than any command takes."""

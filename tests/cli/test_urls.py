@@ -21,8 +21,8 @@ from qblock.ledger.stores import place_of_url
 from qblock.spec import read_spec
 from qblock.spec.urls import has_password, url_problem
 from qblock.warehouse import open_warehouse
-from qblock.warehouse.addresses import shown_url
-from qblock.warehouse.connect import parse_url
+from qblock.warehouse.engines import parse_url
+from qblock.warehouse.faults import shown_url
 
 SPECIAL = "@:/?#%[]&=+;,!$'()* \\\"<>^`{}|~.-_"
 PIECE = 4
@@ -218,4 +218,4 @@ def test_one_function_renders_urls() -> None:
             r"render_as_string|\{(place\.|self\.)?_?url(\.url)?(![rs])?\}|str\((\w+\.)*url\)", file.read_text("utf-8")
         )
     ]
-    assert renders == ["warehouse/addresses.py"]
+    assert renders == ["warehouse/faults.py"]

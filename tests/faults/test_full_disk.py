@@ -23,8 +23,8 @@ from qblock.errors import QblockError
 from qblock.ledger.history import history
 from qblock.ledger.stores.files import DuckdbFile
 from qblock.release.verify import verify
-from qblock.warehouse import open_warehouse, spill
-from qblock.warehouse.duckdb_files import logs_of
+from qblock.warehouse import memory, open_warehouse
+from qblock.warehouse.duckdb_session import logs_of
 from qblock.warehouse.faults import explain_duckdb
 
 AMOUNTS = {"none": ["0.4", "1.2"], "episodes": ["0.2", "1.8"]}
@@ -158,6 +158,6 @@ def test_a_full_temporary_folder_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")  # as Python has it
 
     create_table(f"duckdb:///{tmp_path}/warehouse.duckdb", "people", PEOPLE)
-    monkeypatch.setattr(spill.tempfile, "mkdtemp", full)
+    monkeypatch.setattr(memory.tempfile, "mkdtemp", full)
     with pytest.raises(QblockError, match=r"no temporary folder can be written to .*: its disk is full"):
         open_warehouse(f"duckdb:///{tmp_path}/warehouse.duckdb", tmp_path)

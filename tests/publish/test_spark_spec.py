@@ -18,7 +18,7 @@ from qblock.publish.targets.spark_helpers import SparkHelpers
 from qblock.spec import Spec, load_spec, spec_digest
 from qblock.warehouse.spark_catalog import Entry, _tells, same_path, within
 from qblock.warehouse.spark_client import path_literal
-from qblock.warehouse.spark_dialect import SparkDialect
+from qblock.warehouse.spark_facts import SparkDialect
 
 PRIVATE = "private: {url: sqlite:///qblock/ledger.sqlite, path: /data/private}"
 PUBLISH = "publish: {path: /data/published, readers_checked: by operator}"

@@ -11,7 +11,8 @@ import duckdb
 import pytest
 import sqlalchemy as sa
 
-from qblock.warehouse import TableName, duckdb_beside
+from qblock.warehouse import TableName
+from qblock.warehouse import duckdb as embedded
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.engines import local_warehouse
 
@@ -22,7 +23,7 @@ ONE = sa.select(sa.literal_column("1").label("a"))
 
 @pytest.fixture(autouse=True)
 def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duckdb_beside, "cores", lambda: 8)
+    monkeypatch.setattr(embedded, "cores", lambda: 8)
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_an_interrupt_ends_what_other_threads_ask_and_begins_nothing_more() -> N
 
 @pytest.mark.parametrize(("cores", "at_once"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 4)])
 def test_a_statement_has_two_cores_for_itself(monkeypatch: pytest.MonkeyPatch, cores: int, at_once: int) -> None:
-    monkeypatch.setattr(duckdb_beside, "cores", lambda: cores)
+    monkeypatch.setattr(embedded, "cores", lambda: cores)
     warehouse = local_warehouse()
     with warehouse.snapshot() as session:
         assert session.max_concurrency == at_once

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb_dialect import ARROW, DuckdbDialect
+from qblock.warehouse.duckdb_session import ARROW, DuckdbDialect
 
 TABLE = sa.table("t", sa.column("a", sa.Integer), sa.column("b", sa.Text))
 

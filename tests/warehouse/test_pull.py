@@ -12,9 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.warehouse import open_warehouse, parts, postgresql_pull
-from qblock.warehouse.engines import local_warehouse
-from qblock.warehouse.local import gather
+from qblock.warehouse import open_warehouse, postgresql, queries
+from qblock.warehouse.engines import gather, local_warehouse
 from qblock.warehouse.memory import in_bytes
 from qblock.warehouse.protocol import Session
 
@@ -45,9 +44,9 @@ def by_hand(numbers: range | list[int]) -> Counter[tuple[int, ...]]:
 
 @pytest.mark.parametrize(("rows", "values"), [(0, 100), (1, 100), (4_000, 100), (4_000, 4_500), (4_000, 10**9)])
 def test_every_row_once(warehouse: Any, monkeypatch: pytest.MonkeyPatch, rows: int, values: int) -> None:
-    monkeypatch.setattr(parts.queries_of_parts, "__defaults__", (values,))
-    monkeypatch.setattr(parts.joined, "__defaults__", (values,))
-    monkeypatch.setattr(postgresql_pull.pieces, "__defaults__", (1,))
+    monkeypatch.setattr(queries.queries_of_parts, "__defaults__", (values,))
+    monkeypatch.setattr(queries.joined, "__defaults__", (values,))
+    monkeypatch.setattr(postgresql.pieces, "__defaults__", (1,))
     opened = open_warehouse(warehouse("t", {"a": [1]}), Path())
     with opened.snapshot() as session:
         found = list(session.pull(numbers(session, rows)))
@@ -62,7 +61,7 @@ def test_every_row_once(warehouse: Any, monkeypatch: pytest.MonkeyPatch, rows: i
 
 def test_after_rows_were_deleted(warehouse: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without a row, first, last and between."""
-    monkeypatch.setattr(postgresql_pull.pieces, "__defaults__", (1,))
+    monkeypatch.setattr(postgresql.pieces, "__defaults__", (1,))
     opened = open_warehouse(warehouse("t", {"a": [1]}), Path())
     with opened.snapshot() as session:
         table = numbers(session, 5_000)
@@ -104,9 +103,9 @@ def test_a_null_is_not_left_out(warehouse: Any, engine_name: str) -> None:
 
 
 def test_an_iterator_that_is_left_leaves_the_session_usable(warehouse: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts.joined, "__defaults__", (100,))
-    monkeypatch.setattr(parts.queries_of_parts, "__defaults__", (100,))
-    monkeypatch.setattr(postgresql_pull.pieces, "__defaults__", (1,))
+    monkeypatch.setattr(queries.joined, "__defaults__", (100,))
+    monkeypatch.setattr(queries.queries_of_parts, "__defaults__", (100,))
+    monkeypatch.setattr(postgresql.pieces, "__defaults__", (1,))
     opened = open_warehouse(warehouse("t", {"a": [1]}), Path())
     with opened.snapshot() as session:
         pulled = session.pull(numbers(session, 4_000))

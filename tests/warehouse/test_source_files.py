@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError
 from qblock.spec.source_file import column_type
-from qblock.warehouse import TableName, csv_files
+from qblock.warehouse import TableName, source_files
 from qblock.warehouse.copied import CopiedWarehouse
 from qblock.warehouse.protocol import SourceFacts
 from qblock.warehouse.source_files import FileTable
@@ -144,7 +144,7 @@ def test_a_damaged_csv_file_is_told_without_its_values(tmp_path: Path, content: 
 
 
 def test_a_row_that_is_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_files, "BLOCK", 1 << 10)
+    monkeypatch.setattr(source_files, "BLOCK", 1 << 10)
     write(tmp_path, "a.csv", "x,y\n1,2\n" + "secret" * 1000 + ",2\n")
     assert "cannot be read as CSV" in refused(tmp_path, "a.csv", "x")
 
@@ -264,13 +264,13 @@ def test_what_is_recorded_of_the_files(tmp_path: Path) -> None:
 
 def test_a_file_that_is_changed_while_it_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "a.csv", "x\n1\n")
-    batches = csv_files.batches
+    batches = source_files.Csv.batches
 
     def written_meanwhile(*arguments: Any) -> Any:
         yield from batches(*arguments)
         write(tmp_path, "a.csv", "x\n1\n2\n")
 
-    monkeypatch.setattr(csv_files, "batches", written_meanwhile)
+    monkeypatch.setattr(source_files.Csv, "batches", written_meanwhile)
     found = refused(tmp_path, "a.csv", "x", error=QblockError)
     assert found == "a.csv was changed while it was read; run again when nobody writes it"
 

@@ -22,7 +22,7 @@ from spark_cluster import connect_server, free_port, spark_home
 from qblock.cli.app import run
 from qblock.errors import QblockError
 from qblock.warehouse import TableName, open_warehouse
-from qblock.warehouse.addresses import Unreachable
+from qblock.warehouse.faults import Unreachable
 
 pytestmark = pytest.mark.spark
 

@@ -18,11 +18,10 @@ from qblock.profiling.first_spec import source_of_table
 from qblock.profiling.words import CODES
 from qblock.spec.urls import has_password
 from qblock.warehouse import TableName
-from qblock.warehouse.addresses import shown_url
-from qblock.warehouse.connect import parse_url
-from qblock.warehouse.spark_client import explained
-from qblock.warehouse.spark_dialect import SparkDialect
-from qblock.warehouse.spark_urls import connect_url
+from qblock.warehouse.engines import parse_url
+from qblock.warehouse.faults import shown_url
+from qblock.warehouse.spark_client import connect_url, explained
+from qblock.warehouse.spark_facts import SparkDialect
 
 TOKEN = "Zm9v/YmFy+QUJD=="
 HOSTILE = st.text(st.sampled_from("a'\"\\`\n:?%u0041\U0001f600{}p ") | st.characters(exclude_categories=("Cs",)))

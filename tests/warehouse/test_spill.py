@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from qblock.warehouse import spill
+from qblock.warehouse import memory
 from qblock.warehouse.duckdb import DuckdbWarehouse
-from qblock.warehouse.spill import PREFIX, SpillFolder
+from qblock.warehouse.memory import PREFIX, SpillFolder
 
 HOLDS = """
 import sys, tempfile
@@ -34,7 +34,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(spill.tempfile, "tempdir", None)
+    monkeypatch.setattr(memory.tempfile, "tempdir", None)
     return folder
 
 
@@ -101,11 +101,11 @@ def test_a_folder_of_another_owner_is_not_touched(temporary: Path, monkeypatch: 
     theirs = temporary / f"{PREFIX}theirs"
     theirs.mkdir()
     us = os.geteuid()
-    monkeypatch.setattr(spill.os, "geteuid", lambda: us + 1)
-    spill.sweep(temporary)
+    monkeypatch.setattr(memory.os, "geteuid", lambda: us + 1)
+    memory.sweep(temporary)
     assert theirs.exists()
     monkeypatch.undo()
-    spill.sweep(temporary)
+    memory.sweep(temporary)
     assert not theirs.exists()
 
 
@@ -117,8 +117,8 @@ def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(
     (elsewhere / "kept").write_text("")
     link = temporary / f"{PREFIX}link"
     link.symlink_to(elsewhere)
-    monkeypatch.setattr(spill, "_may_be_ours", lambda _: True)  # it was a folder when it was looked at
-    spill.sweep(temporary)
+    monkeypatch.setattr(memory, "_may_be_ours", lambda _: True)  # it was a folder when it was looked at
+    memory.sweep(temporary)
     assert link.is_symlink()
     assert (elsewhere / "kept").exists()
 
@@ -126,7 +126,7 @@ def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(
 def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make, lock, made = spill.tempfile.mkdtemp, spill.fcntl.flock, []
+    make, lock, made = memory.tempfile.mkdtemp, memory.fcntl.flock, []
 
     def swept(**options: str) -> str:
         made.append(Path(make(**options)))
@@ -137,8 +137,8 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(
             made[0].rmdir()
         lock(descriptor, operation)
 
-    monkeypatch.setattr(spill.tempfile, "mkdtemp", swept)
-    monkeypatch.setattr(spill.fcntl, "flock", removed)
+    monkeypatch.setattr(memory.tempfile, "mkdtemp", swept)
+    monkeypatch.setattr(memory.fcntl, "flock", removed)
     folder = SpillFolder()
     assert [folder.path] == made[1:]
     assert folder.path.is_dir()
@@ -153,7 +153,7 @@ def test_a_file_system_without_locks_is_no_fault_and_is_not_swept(
 
     left = temporary / f"{PREFIX}left"
     left.mkdir()
-    monkeypatch.setattr(spill.fcntl, "flock", none)
+    monkeypatch.setattr(memory.fcntl, "flock", none)
     folder = SpillFolder()
     assert sorted(temporary.iterdir()) == sorted([left, folder.path])
     folder.remove()

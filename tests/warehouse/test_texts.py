@@ -14,10 +14,8 @@ from qblock.hierarchy.builders import dates, suppress
 from qblock.profiling.columns import propose
 from qblock.profiling.profiles import Table, profile
 from qblock.warehouse import TableName, open_warehouse
-from qblock.warehouse.dimensions import load_dimension
 from qblock.warehouse.protocol import Column, Session
-from qblock.warehouse.texts import canonical_text
-from qblock.warehouse.values import fits
+from qblock.warehouse.values import canonical_text, fits, load_dimension
 
 pytestmark = pytest.mark.every_postgresql
 

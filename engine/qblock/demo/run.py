@@ -21,8 +21,7 @@ from qblock.release.apply import release
 from qblock.release.result import waiting_words
 from qblock.spec import Spec, load_spec
 from qblock.warehouse import duckdb_session, postgresql_session
-from qblock.warehouse.connect import parse_url
-from qblock.warehouse.engines import database_file
+from qblock.warehouse.engines import database_file, parse_url
 
 ROWS_SHOWN = 5
 WEEKS = 3

@@ -25,8 +25,7 @@ from qblock.ledger.stores import place_of
 from qblock.resources import sql_text
 from qblock.spec import Spec, read_spec
 from qblock.warehouse import duckdb_session
-from qblock.warehouse.connect import parse_url
-from qblock.warehouse.engines import POSTGRESQL, engine_of
+from qblock.warehouse.engines import POSTGRESQL, engine_of, parse_url
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.postgresql_faults import explain_postgresql
 from qblock.warehouse.postgresql_session import create_engine

@@ -39,8 +39,7 @@ from qblock.profiling.text_types import TextTypes, recognize
 from qblock.profiling.unique_sets import UniqueSet
 from qblock.spec.source_file import ending
 from qblock.warehouse import TableName, Warehouse
-from qblock.warehouse.connect import files_warehouse, open_warehouse, parse_url
-from qblock.warehouse.engines import ENGINES, database_file
+from qblock.warehouse.engines import ENGINES, database_file, files_warehouse, open_warehouse, parse_url
 from qblock.warehouse.source_files import FileTable
 
 

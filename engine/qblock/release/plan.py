@@ -17,7 +17,7 @@ from qblock.release.maps import named_map
 from qblock.release.steps import Step
 from qblock.spec import Spec
 from qblock.versions.withdrawals import check_cohorts
-from qblock.warehouse.connect import engine_of_source
+from qblock.warehouse.engines import engine_of_source
 from qblock.warehouse.faults import denied
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.rights import Right

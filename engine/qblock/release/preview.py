@@ -35,7 +35,7 @@ from qblock.versions.lag.policy import rules_of
 from qblock.versions.later import lags, later_versions
 from qblock.versions.turnover import turnover
 from qblock.warehouse import warehouse_of
-from qblock.warehouse.connect import engine_of_source
+from qblock.warehouse.engines import engine_of_source
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import Session
 

@@ -35,7 +35,7 @@ from qblock.ledger.store import Store
 from qblock.publish.targets import Identity
 from qblock.resources import sql_text
 from qblock.spec import Spec
-from qblock.warehouse.connect import engine_of_source
+from qblock.warehouse.engines import engine_of_source
 from qblock.warehouse.protocol import TableName, quote
 
 PUBLIC = "PUBLIC"

@@ -23,7 +23,7 @@ from qblock.release.retire import refusal, retired_by
 from qblock.search.assessment import requirements_json
 from qblock.source.levels import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, spec_digest
-from qblock.warehouse.addresses import Unreachable
+from qblock.warehouse.faults import Unreachable
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import TableName
 

@@ -47,8 +47,7 @@ from qblock.spec import Spec, table_as_it_stands
 from qblock.spec.digest import spec_digest
 from qblock.spec.sources import CsvFile
 from qblock.version import __version__
-from qblock.warehouse.connect import open_warehouse, parse_url
-from qblock.warehouse.engines import database_file
+from qblock.warehouse.engines import database_file, open_warehouse, parse_url
 from qblock.warehouse.protocol import Session, TableName, quote
 
 LABELS = 3

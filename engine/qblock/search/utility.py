@@ -22,9 +22,8 @@ from qblock.search.lattice import BestOnly
 from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.spec.workload import Between, Condition, DrawnWorkload
-from qblock.warehouse.dimensions import is_value
 from qblock.warehouse.protocol import Kind
-from qblock.warehouse.values import NUMERIC
+from qblock.warehouse.values import NUMERIC, is_value
 
 LEAF_ROWS = 2_000_000
 """Above this many rows of the leaf frequency set, the metrics that need all of it are computed only when asked for."""

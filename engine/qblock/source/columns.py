@@ -17,9 +17,9 @@ from qblock.spec.repeats import may_stand_for_people, repeats_people
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse import queries
 from qblock.warehouse.copied import no_column
-from qblock.warehouse.dimensions import load_dimension
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension, Expression
+from qblock.warehouse.values import load_dimension
 
 
 def tables_read(spec: Spec) -> list[TableName]:

@@ -26,10 +26,9 @@ from qblock.hierarchy.labels import all_match, as_texts, one_text
 from qblock.spec import Attribute, Spec
 from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, build
 from qblock.warehouse import queries, warehouse_of
-from qblock.warehouse.dimensions import is_value
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension
-from qblock.warehouse.values import NUMERIC
+from qblock.warehouse.values import NUMERIC, is_value
 
 WRITTEN = r"[ -&(-\[\]-~\x{c0}-\x{24f}]*"
 """Texts that Python writes between apostrophes as they are; there are others, of whose characters it knows more."""

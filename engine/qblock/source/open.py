@@ -30,8 +30,7 @@ from qblock.source.levels import ordered, reference_of
 from qblock.source.recoded import Recoding, recoded_spec
 from qblock.spec import Spec
 from qblock.warehouse import queries
-from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.local import gather
+from qblock.warehouse.engines import ENGINES, gather
 from qblock.warehouse.memory import in_bytes, of_client
 from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName
 from qblock.warehouse.queries import Dimension, Query

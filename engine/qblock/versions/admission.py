@@ -29,8 +29,7 @@ from qblock.versions.texts import join_texts, part_of, texts_of
 from qblock.versions.types import RETYPE, cannot_hold, changed, entity_text, named, remedy
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query
-from qblock.warehouse.texts import writes_alike
-from qblock.warehouse.values import fits
+from qblock.warehouse.values import fits, writes_alike
 
 GONE = ("out", "leaving")
 """States of entities set apart that are in no version."""

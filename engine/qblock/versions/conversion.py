@@ -28,8 +28,7 @@ from qblock.versions.recorded import UNPROTECTED, RecordedVersion, recorded
 from qblock.versions.texts import decoded, encoded_texts, joined_text, owner, split_text
 from qblock.versions.types import Types
 from qblock.warehouse.protocol import Column
-from qblock.warehouse.texts import canonical_text, carried
-from qblock.warehouse.values import NUMERIC, is_value
+from qblock.warehouse.values import NUMERIC, canonical_text, carried, is_value
 
 NewTexts = Mapping[str, Mapping[str, str]]
 """For each column the new text of each text that is written differently now."""

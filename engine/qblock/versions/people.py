@@ -23,7 +23,7 @@ from qblock.versions.texts import owner
 from qblock.versions.types import First, changed, entity_text, entity_text_of, remedy
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Query
-from qblock.warehouse.texts import canonical_text
+from qblock.warehouse.values import canonical_text
 
 
 def set_apart(

@@ -31,7 +31,7 @@ from qblock.versions.texts import block_name, bundle, encoded, join_texts, texts
 from qblock.versions.types import First, Types, entity_text, named, types_of
 from qblock.warehouse.protocol import Column
 from qblock.warehouse.queries import Query
-from qblock.warehouse.texts import writes_alike
+from qblock.warehouse.values import writes_alike
 
 UNPROTECTED = "`versions: {joint: none}`, with which no later version is protected together with the earlier ones"
 """What is left where versions cannot be checked together: no other name helps those who hold both."""

@@ -15,8 +15,7 @@ from qblock.ledger.events import canonical
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.session import RawType
-from qblock.warehouse.texts import MIDNIGHT, canonical_text, carried
-from qblock.warehouse.values import type_class
+from qblock.warehouse.values import MIDNIGHT, canonical_text, carried, type_class
 
 RETYPE = "`qblock ledger retype SPEC`"
 ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")

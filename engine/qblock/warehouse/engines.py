@@ -1,22 +1,32 @@
-"""The engines: for each the schemes of its URLs, its page of facts and its warehouse. A new one is an entry here.
+"""From a URL or a spec to a warehouse, and the engines: for each the schemes of its URLs, its page of facts and its
+warehouse. A new one is an entry here.
 
-A server's driver is imported when its engine is used first. DuckDB is always there: counts are rolled up in it."""
+A server's driver is imported when its engine is used first. DuckDB is always there: counts are rolled up in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql
 
 from qblock.errors import InputError
+from qblock.spec import Spec
+from qblock.spec.source_file import column_type
+from qblock.spec.urls import url_problem
+from qblock.warehouse.copied import CopiedWarehouse, Tabular
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
-from qblock.warehouse.duckdb_dialect import DuckdbDialect
-from qblock.warehouse.facts import Facts
-from qblock.warehouse.protocol import Warehouse
+from qblock.warehouse.duckdb_session import DuckdbDialect
+from qblock.warehouse.protocol import Facts, Session, TableName, Warehouse, quote
+from qblock.warehouse.session import translated
+from qblock.warehouse.source_files import FileTable
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,7 @@ def _postgresql_warehouse(url: sa.URL, _: Path, memory: str | None) -> Warehouse
 
 
 def _check_postgresql(url: sa.URL) -> None:
-    from qblock.warehouse.postgresql_addresses import check_parameters
+    from qblock.warehouse.postgresql_faults import check_parameters
 
     check_parameters(url)
 
@@ -80,7 +90,7 @@ def _spark_facts() -> type[Facts]:
 
 
 def _spark_dialect() -> sa.Dialect:
-    from qblock.warehouse.spark_dialect import SparkDialect
+    from qblock.warehouse.spark_facts import SparkDialect
 
     return SparkDialect()
 
@@ -92,7 +102,7 @@ def _spark_warehouse(url: sa.URL, _: Path, memory: str | None) -> Warehouse:
 
 
 def _check_spark(url: sa.URL) -> None:
-    from qblock.warehouse.spark_urls import check_url
+    from qblock.warehouse.spark_client import check_url
 
     check_url(url)
 
@@ -165,3 +175,91 @@ def private_names(connection: sa.Connection) -> Iterator[None]:
 def local_warehouse(memory_limit: str | None = None) -> Warehouse:
     """A database of this process without tables: where frequency sets are rolled up apart from their source."""
     return DuckdbWarehouse(None, memory_limit)
+
+
+PART = "qblock_part"
+
+
+def gather(
+    session: Session, name: str, columns: Sequence[str], parts: Iterable[Mapping[str, NDArray[np.int64]]]
+) -> sa.TableClause:
+    """Create a temporary table of whole numbers from parts of its rows. session: of `engines.local_warehouse`."""
+    nothing = sa.cast(sa.null(), sa.BigInteger)
+    table = session.store(name, sa.select(*(nothing.label(column) for column in columns)).where(sa.false()))
+    driver: Any = session.connection.connection.driver_connection
+    into = f"INSERT INTO {quote(name)} SELECT {', '.join(map(quote, columns))} FROM {PART}"
+    for part in parts:
+        session.count()
+        with translated(DuckdbFacts()):
+            driver.register(PART, dict(part))  # arrays by name, for which the driver does not import pandas
+            try:
+                driver.execute(into)
+            finally:
+                driver.unregister(PART)
+    return table
+
+
+@runtime_checkable
+class Copying(Protocol):
+    """A warehouse that copies what is read of it."""
+
+    def copy_only(self, table: TableName, columns: frozenset[str]) -> None:
+        """Of this table only these columns are copied."""
+
+    def copy_to(self, path: str) -> None:
+        """Copies are stored there, by the server."""
+
+
+def parse_url(url: str) -> sa.URL:
+    """An SQLAlchemy URL; raises InputError that does not repeat the text, which may hold a password."""
+    problem = url_problem(url)
+    if problem is not None:
+        raise InputError(problem)
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        raise InputError(f"the database URL cannot be read; write {EXAMPLES}") from None
+    engine_of(parsed).check_url(parsed)
+    return parsed
+
+
+def open_warehouse(url: str, directory: Path, memory_limit: str | None = None) -> Warehouse:
+    """The warehouse of a URL, not connected yet; relative DuckDB paths start at `directory`."""
+    parsed = parse_url(url)
+    return engine_of(parsed).opened(parsed, directory, memory_limit)
+
+
+def engine_of_source(spec: Spec) -> Engine:
+    """The engine that the source of a spec is on."""
+    return engine_of(parse_url(spec.source.url.url))
+
+
+def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
+    """The warehouse of a spec's source. rows: whether they are wanted of files, or only the columns and their types."""
+    source = spec.source
+    if source.file is None:
+        warehouse = open_warehouse(source.url.url, spec.directory, spec.search.memory_limit)
+        if isinstance(warehouse, Copying):
+            named = {*spec.attributes, *([spec.entity] if spec.entity is not None else [])}
+            warehouse.copy_only(TableName.parse(source.table), frozenset(named))
+            if spec.private is not None:
+                warehouse.copy_to(spec.private.path)
+        return warehouse
+    types = {name: column_type(text) for name, text in source.types.items()}
+    return copied(FileTable(source.file, spec.directory, spec.at("source", "file"), types), spec, rows=rows)
+
+
+def copied(table: Tabular, spec: Spec, *, rows: bool = True) -> CopiedWarehouse:
+    """A table that is in no database, with the columns that a spec names, as a warehouse."""
+    needed = {name: spec.at("attributes", name) for name in spec.attributes}
+    if spec.entity is not None:
+        needed.setdefault(spec.entity, spec.at("entity"))
+    return CopiedWarehouse(table, needed, spec.search.memory_limit, rows=rows)
+
+
+def files_warehouse(
+    text: str, directory: Path, place: str, types: Mapping[str, str] | None = None
+) -> tuple[CopiedWarehouse, TableName]:
+    """All columns of the files that a path or pattern names, as a warehouse with one table. place: for messages."""
+    table = FileTable(text, directory, place, {name: column_type(type_) for name, type_ in (types or {}).items()})
+    return CopiedWarehouse(table, dict.fromkeys(table.names(), place)), TableName(None, table.name)

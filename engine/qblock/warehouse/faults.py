@@ -1,4 +1,4 @@
-"""Errors of the databases in our own words, by exception class and SQLSTATE.
+"""Errors of the databases in our own words, by exception class and SQLSTATE, and what is printed of a database's URL.
 
 The drivers' texts quote values of the source (a cast that fails, a duplicate key) and parts of the URL; they
 are kept as the cause of our error, for `--debug` on a terminal, and go nowhere else.
@@ -14,9 +14,23 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import sqlalchemy as sa
 
 from qblock.errors import Busy, InputError, QblockError
 from qblock.files import no_room
+
+
+class Unreachable(QblockError):
+    """A database that cannot be reached, or not any more: nothing is known about what is in it."""
+
+
+def shown_url(url: sa.URL) -> str:
+    """The only text of a URL that may be printed: scheme, user, host, port and database; no password, no parameter."""
+    engine = url.get_backend_name()
+    database = url.database if engine in ("duckdb", "postgresql", "postgres") else None
+    shown = sa.URL.create(engine, url.username, host=url.host, port=url.port, database=database)
+    return shown.render_as_string(hide_password=True)
+
 
 VIEW = "the source view casts or computes with a value that does not fit; correct the view, or the value in the table"
 

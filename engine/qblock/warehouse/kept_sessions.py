@@ -4,6 +4,9 @@ A run asks private state and target at some twenty moments. Starting a session c
 is asked in it, and what it has learned about the catalog ends with it. So within `kept_sessions` a session that was
 closed waits for the next one who wants the same; at most one does, since a login may have few, and it holds no
 transaction, no lock, no setting of one and no temporary table.
+
+Engines that share a dialect (`SharedDialect`) also keep what it has asked a server, and the statements that it has
+compiled: once in a process, not for every URL, search path and warehouse.
 """
 
 from __future__ import annotations
@@ -88,3 +91,49 @@ def _check_alive(driver: Any, entry: Any, checked_out: Any) -> None:
     waiting.register(driver.fileno(), select.POLLIN)
     if waiting.poll(0):
         raise sa.exc.DisconnectionError
+
+
+MOST_COMPILED = 1000
+"""Statements whose text is kept for a dialect."""
+
+
+Connect = Callable[[Any], Any]
+"""Makes a connection of the driver. Argument: the entry of the pool that it is for."""
+
+
+class SharedDialect:
+    """A dialect, and what is compiled for it. It holds no connection, so that a process that is forked may use it."""
+
+    def __init__(self, dialect: sa.Dialect) -> None:
+        self.dialect = dialect
+        self._compiled: sa.util.LRUCache[Any, Any] = sa.util.LRUCache(MOST_COMPILED)
+        self._known = False
+
+    def engine(
+        self,
+        url: sa.URL,
+        connect: Connect,
+        poolclass: type[sa.pool.Pool] = sa.NullPool,
+        pool: sa.pool.Pool | None = None,
+        **options: Any,
+    ) -> sa.Engine:
+        """An engine of this dialect. pool: what its connections come from, where there is one; options: SQLAlchemy's
+        execution options."""
+        maker: Any = connect
+        pool = poolclass(maker, dialect=self.dialect) if pool is None else pool
+        execution_options = {"compiled_cache": self._compiled, **options}
+        engine = sa.Engine(pool, self.dialect, url, execution_options=execution_options)
+        sa.event.listen(engine, "engine_connect", self._ask)
+        return engine
+
+    def _ask(self, connection: sa.Connection) -> None:
+        """Have the dialect ask who it speaks with, on its first connection."""
+        if self._known:
+            return
+        try:
+            self.dialect.initialize(connection)
+            connection.rollback()
+        except BaseException:
+            connection.close()
+            raise
+        self._known = True

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import QblockError
-from qblock.warehouse import postgresql_pull, postgresql_session
+from qblock.warehouse import postgresql_session
 from qblock.warehouse.memory import in_bytes
-from qblock.warehouse.parts import Part, joined
 from qblock.warehouse.postgresql_faults import LOST, explain_postgresql
 from qblock.warehouse.protocol import PRIVATE_SCHEMA, Column, Kind, Session, TableName, quote
+from qblock.warehouse.queries import Part, joined
 from qblock.warehouse.session import SqlSession, translated
 
 _KINDS: dict[str, Kind] = {
@@ -129,7 +129,7 @@ class PostgresqlFacts:
         return {name: rows[name].astype(np.int64) for name in names}
 
     def pull(self, connection: sa.Connection, table: str, names: list[str]) -> Iterator[Part] | None:
-        return joined(postgresql_pull.pieces(connection, table, names))
+        return joined(pieces(connection, table, names))
 
     def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
         try:
@@ -243,7 +243,7 @@ class PostgresqlWarehouse:
 
 
 def of_transactions(memory_limit: str | None = None) -> dict[str, str]:
-    """Settings of each transaction: memory for the GROUP BYs, scans of some pages alone (`postgresql_pull`), and an end
+    """Settings of each transaction: memory for the GROUP BYs, scans of some pages alone (`pieces`), and an end
     when the job ends: a query whose job was killed ends too, instead of holding its snapshot and locks."""
     return {
         "work_mem": f"'{work_mem(memory_limit or '256MiB')}'",
@@ -259,3 +259,35 @@ def work_mem(limit: str) -> str:
 
 def _quoted(table: TableName) -> str:
     return ".".join(quote(part) for part in (table.schema, table.name) if part is not None)
+
+
+PAGES = 64
+"""Pages of a piece: some ten thousand rows."""
+
+
+def pieces(connection: sa.Connection, table: str, columns: Sequence[str], pages: int = PAGES) -> Iterator[Part]:
+    """The rows of a temporary table whose columns are BIGINT and never NULL, those of so many pages at a time: as one
+    value for each column. The driver handles each row of a COPY by itself, which takes longer than all else where a row
+    is a number or two."""
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(_statement(table, columns, pages)) as copy:
+        for row in copy.rows():
+            if row[0] is None:  # no row is in these pages
+                continue
+            piece = {name: np.frombuffer(data, ">i8").astype(np.int64) for name, data in zip(columns, row, strict=True)}
+            if len({len(column) for column in piece.values()}) > 1:
+                raise QblockError(f"the table {table} has NULLs among its codes; this is a fault of qblock")
+            yield piece
+
+
+def _statement(table: str, columns: Sequence[str], pages: int) -> str:
+    # For every few pages a scan of these alone (Tid Range Scan). A GROUP BY of ctid writes it as text in every row.
+    sent = ", ".join(f"string_agg(int8send({quote(name)}), '')" for name in columns)
+    name = quote(table)
+    literal = name.replace("'", "''")
+    number = f"pg_relation_size('{literal}'::regclass) / current_setting('block_size')::bigint"
+    return (
+        f"COPY (SELECT found.* FROM generate_series(0, {number}, {pages}) AS range (page), LATERAL ("
+        f"SELECT {sent} FROM {name} WHERE ctid >= format('(%s,0)', page)::tid "
+        f"AND ctid < format('(%s,0)', page + {pages})::tid) AS found) TO STDOUT (FORMAT BINARY)"
+    )

@@ -19,8 +19,7 @@ import sqlalchemy as sa
 from qblock.errors import InputError
 from qblock.resources import sql_text
 from qblock.warehouse import pooler
-from qblock.warehouse.dialects import Connect, SharedDialect
-from qblock.warehouse.kept_sessions import pool_of, run_scoped
+from qblock.warehouse.kept_sessions import Connect, SharedDialect, pool_of, run_scoped
 from qblock.warehouse.protocol import TableName
 
 DRIVER = "postgresql+psycopg"

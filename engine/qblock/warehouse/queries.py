@@ -1,4 +1,4 @@
-"""Statements built from the spec, for every engine alike.
+"""Statements built from the spec, for every engine alike, and parts of what they answer.
 
 Columns of a coded table and of a frequency set: k0, k1, ... the words of the packed key, of which a mask keeps the bits
 of a node (frequency.coding); n, the rows, which a coded table does not have: each of its rows is one; e, the number of
@@ -7,11 +7,13 @@ the entity, where entities are counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 Expression = sa.ColumnElement[Any]
 Query = sa.Select[*tuple[Any, ...]]
@@ -217,3 +219,42 @@ def _masked(table: sa.TableClause, word: int, bits: Bits) -> Expression:
 
 def _unlabelled(expression: Expression) -> Expression:
     return expression.element if isinstance(expression, sa.Label) else expression
+
+
+VALUES = 2_000_000
+"""In a part, about."""
+Part = dict[str, NDArray[np.int64]]
+"""Rows by column, all of one length."""
+
+
+def queries_of_parts(table: sa.TableClause, rows: int, values: int = VALUES) -> Iterator[Query]:
+    """Queries that give each row of a coded table once, for engines that have no quicker way to part one.
+
+    Rows with the same key are in one part.
+    """
+    number = -(-rows * len(table.c) // values)
+    words = [column for column in table.c if column.key in KEYS]
+    total: sa.ColumnElement[int] = sa.literal_column("0")
+    for i, word in enumerate(words):
+        total = total + sa.func.mod(word, sa.literal_column(str(PRIMES[i % 2])))
+    for i in range(number):
+        remainder = sa.func.mod(total, sa.literal_column(str(number)))
+        yield sa.select(*table.c).where(remainder == sa.literal_column(str(i)))
+
+
+def joined(pieces: Iterable[Mapping[str, NDArray[np.int64]]], values: int = VALUES) -> Iterator[Part]:
+    """The same rows in fewer parts: pieces are put together until they have so many values."""
+    waiting: list[Mapping[str, NDArray[np.int64]]] = []
+    count = 0
+    for piece in pieces:
+        waiting.append(piece)
+        count += sum(len(column) for column in piece.values())
+        if count >= values:
+            yield _together(waiting)
+            waiting, count = [], 0
+    if count:
+        yield _together(waiting)
+
+
+def _together(pieces: list[Mapping[str, NDArray[np.int64]]]) -> Part:
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}

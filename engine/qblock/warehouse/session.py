@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError
-from qblock.warehouse.facts import Beside, Facts
 from qblock.warehouse.faults import CLIENT, interrupted
 from qblock.warehouse.kept_sessions import count_temporary
-from qblock.warehouse.parts import Part, queries_of_parts
-from qblock.warehouse.protocol import Column, Kind, SourceFacts, TableName, not_a_table
+from qblock.warehouse.protocol import Beside, Column, Facts, Kind, SourceFacts, TableName, not_a_table
+from qblock.warehouse.queries import Part, queries_of_parts
 
 
 class RawType(sa.types.UserDefinedType[Any]):

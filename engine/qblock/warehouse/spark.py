@@ -22,15 +22,13 @@ from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError, QblockError
-from qblock.warehouse.addresses import Unreachable
-from qblock.warehouse.parts import Part
+from qblock.warehouse.faults import Unreachable
+from qblock.warehouse.memory import PREFIX, SpillFolder
 from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.queries import Part
 from qblock.warehouse.session import SqlSession
 from qblock.warehouse.spark_client import Client, Frame, connected, drivers, end, explained, path_literal, quoted
-from qblock.warehouse.spark_dialect import SparkDialect, quote_name
-from qblock.warehouse.spark_facts import SparkFacts, column_of, is_read
-from qblock.warehouse.spark_faults import is_absent
-from qblock.warehouse.spill import PREFIX, SpillFolder
+from qblock.warehouse.spark_facts import SparkDialect, SparkFacts, column_of, is_absent, is_read, quote_name
 
 PRIVATE = "qblock_staging"
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from qblock.errors import InputError
 from qblock.warehouse.spark_client import Client, Frame, explained, path_literal, quoted
-from qblock.warehouse.spark_dialect import quote_name, quote_text
+from qblock.warehouse.spark_facts import quote_name, quote_text
 
 LONGEST = 256
 """Characters of a column's comment, of which Hive's catalog keeps no more."""

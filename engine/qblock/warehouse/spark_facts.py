@@ -1,7 +1,9 @@
-"""The page of facts of Spark: types, and the canonical text of values."""
+"""The page of facts of Spark: types, the canonical text of values, a dialect that only compiles (what is compiled is
+sent by `SparkSession`, with its values apart), and errors, of whose text only the name of the condition is shown."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -9,12 +11,93 @@ import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy.sql import quoted_name
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.sql import compiler, quoted_name
+from sqlalchemy.sql.compiler import AggregateOrderByStyle
 
-from qblock.errors import QblockError
-from qblock.warehouse.parts import Part
+from qblock.errors import InputError, QblockError
+from qblock.warehouse.faults import Unreachable, while_reading
 from qblock.warehouse.protocol import Column, Kind, TableName
-from qblock.warehouse.spark_dialect import quote_name
+from qblock.warehouse.queries import Part
+
+
+def quote_name(name: str) -> str:
+    """A name as a quoted identifier, in which a backslash is no escape."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quote_text(text: str) -> str:
+    """A text as a literal: Spark reads backslashes as escapes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+class SparkPreparer(compiler.IdentifierPreparer):
+    """Identifiers in backticks, whatever they are: the reserved words depend on a setting."""
+
+    def __init__(self, dialect: sa.Dialect, **_: Any) -> None:
+        super().__init__(dialect, initial_quote="`", final_quote="`", escape_quote="`")
+
+    def _requires_quotes(self, value: str) -> bool:
+        return True
+
+
+class SparkTypes(compiler.GenericTypeCompiler):
+    """Names of types."""
+
+    def visit_TEXT(self, type_: Any, **_: Any) -> str:  # noqa: N802
+        return "STRING"
+
+    visit_VARCHAR = visit_NVARCHAR = visit_CHAR = visit_CLOB = visit_TEXT  # noqa: N815
+
+    def visit_FLOAT(self, type_: Any, **_: Any) -> str:  # noqa: N802
+        return "DOUBLE"
+
+    def visit_NUMERIC(self, type_: Any, **_: Any) -> str:  # noqa: N802
+        if type_.precision is None:
+            return "DECIMAL(38, 18)"
+        return f"DECIMAL({type_.precision}, {type_.scale or 0})"
+
+
+class SparkCompiler(compiler.SQLCompiler):
+    """Statements with named markers."""
+
+    def _truncate_bindparam(self, bindparam: sa.BindParameter[Any]) -> str:
+        # A marker is an identifier of Spark's: a name that comes from a column's may be none.
+        if bindparam not in self.bind_names:
+            self.bind_names[bindparam] = f"p{len(self.bind_names)}"
+        return self.bind_names[bindparam]
+
+    def visit_try_cast_int_func(self, function: Any, **given: Any) -> str:
+        return f"TRY_CAST({self.process(function.clauses.clauses[0], **given)} AS INT)"
+
+    def visit_aggregate_strings_func(self, function: Any, **given: Any) -> str:  # type: ignore[override]
+        return f"listagg{self.function_argspec(function, **given)}"
+
+    def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **given: Any) -> str:
+        return f"{self.process(binary.left, **given)} RLIKE {self.process(binary.right, **given)}"
+
+    def render_literal_value(self, value: Any, type_: Any) -> str:
+        """For statements that are shown, and whole numbers."""
+        if isinstance(value, str):
+            return quote_text(value)
+        return str(super().render_literal_value(value, type_))
+
+
+class SparkDialect(DefaultDialect):
+    """Compiles only: it has no driver."""
+
+    name = "spark"
+    default_paramstyle = "named"
+    supports_native_boolean = True
+    supports_statement_cache = False
+    aggregate_order_by_style = AggregateOrderByStyle.WITHIN_GROUP
+    preparer: Any = SparkPreparer
+    statement_compiler = SparkCompiler
+    type_compiler_cls = SparkTypes
+
+    def __init__(self) -> None:
+        super().__init__(paramstyle="named")
+
 
 KINDS: dict[str, Kind] = {
     **dict.fromkeys(("tinyint", "smallint", "integer", "bigint"), "integer"),
@@ -188,6 +271,53 @@ class SparkFacts:
         return sa.func.octet_length(text)
 
     def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
-        from qblock.warehouse.spark_faults import explain_spark
-
         return explain_spark(error, reading)
+
+
+CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
+_DENIED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+# The client closes its session when the server says that it is another one, and asks it once more: NO_ACTIVE_SESSION.
+_GONE = ("UNAVAILABLE", "INVALID_HANDLE", "NO_ACTIVE_SESSION", "DEADLINE_EXCEEDED", "INVALID_CONNECT_URL")
+# Without a catalog of that name a name of three parts is a schema of two.
+_ABSENT = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def conditions(error: BaseException) -> list[str]:
+    """The names of what happened, by Spark and by gRPC, of an error and of those that led to it."""
+    names = []
+    for cause in _chain(error):
+        condition = getattr(cause, "getCondition", lambda: None)()
+        code = getattr(cause, "code", None)
+        status = getattr(code() if callable(code) else None, "name", None)
+        names += [text for text in (condition, status) if isinstance(text, str) and CONDITION.fullmatch(text)]
+    return list(dict.fromkeys(names))
+
+
+def is_absent(error: BaseException) -> bool:
+    """Whether a table or its schema does not exist."""
+    return any(text.startswith(_ABSENT) for text in conditions(error))
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether there is no session any more."""
+    return any(text.startswith(_GONE) for text in conditions(error))
+
+
+def explain_spark(error: Exception, reading: Sequence[str] = ()) -> QblockError:
+    """The error to show for one of the client's. reading: the tables that the statement reads."""
+    if isinstance(error, QblockError):
+        return error
+    names, where = conditions(error), while_reading(reading)
+    if any(text.startswith(_DENIED) for text in names):
+        return Unreachable(f"the Spark server refused the login{where}: the token is wrong, or it may not do this")
+    if any(text.startswith(_ABSENT) for text in names):
+        return InputError(f"a table does not exist, or the login may not read it{where}; check the names in the spec")
+    if is_lost(error):
+        return Unreachable(f"the connection to the Spark server was lost{where}; run again when the server is there")
+    return QblockError(f"Spark did not carry out a statement{where} ({', '.join(names) or type(error).__name__})")

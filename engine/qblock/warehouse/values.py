@@ -1,18 +1,28 @@
-"""Which texts are values of a column's type: decided here, the same for every engine, before one of them is asked."""
+"""Which texts are values of a column's type: decided here, the same for every engine, before one of them is asked. Also
+the canonical text of a value, as `Session.text_of` writes it, and hierarchies and domains as dimension tables.
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import sqlalchemy as sa
 
 from qblock.comparison import NUMBERS
-from qblock.hierarchy.labels import Texts, all_match, whole
-from qblock.warehouse.protocol import Column, Kind
+from qblock.errors import InputError, quoted
+from qblock.hierarchy import Hierarchy
+from qblock.hierarchy.labels import Texts, all_match, places, texts, whole
+from qblock.warehouse.arrow import whole_numbers
+from qblock.warehouse.protocol import Column, Kind, Session
+from qblock.warehouse.queries import Dimension
 
 NUMERIC: frozenset[Kind] = frozenset(NUMBERS)
 
@@ -118,3 +128,163 @@ def _beyond(text: str) -> bool:
     """An infinite day, one before Christ or after the year 9999."""
     match = BEYOND.fullmatch(text)
     return match is not None and (text[0] in "i+-" or "BC" in text or len(text.split("-", 1)[0]) > 4)
+
+
+LENGTH = re.compile(r"(?:character varying|character|varchar|char|bpchar)\((\d+)\)", re.IGNORECASE)
+MIDNIGHT = " 00:00:00"
+ZONE = "+00"
+
+
+def canonical_text(text: str, column: Column) -> str | None:
+    """The canonical text of the value that a text reads as in a column's type; None where it is not a value of it."""
+    if not fits(text, column):
+        return None
+    if column.kind == "integer":
+        return str(int(text))
+    if column.kind == "decimal":
+        return _not_finite(text) or _plain(Decimal(text))
+    if column.kind == "float":
+        return _float(text, is_single(column))
+    if column.kind == "boolean":
+        return text.lower()
+    if column.kind in ("timestamp", "timestamptz"):
+        return _timestamp(text, column.kind == "timestamptz")
+    return _text(text, (column.base or column.type)) if column.kind == "text" else text
+
+
+def carried(text: str, kind: Kind, target: Kind) -> str:
+    """A canonical text of a kind as it would be written in another one, where the two name the same moment."""
+    finite = text[:1].isdigit() and not text.endswith("BC")
+    if not finite or kind == target or not {kind, target} <= {"date", "timestamp", "timestamptz"}:
+        return text
+    moment = text + MIDNIGHT if kind == "date" else text.removesuffix(ZONE)
+    if target == "date":
+        return moment.removesuffix(MIDNIGHT)
+    return moment + ZONE if target == "timestamptz" else moment
+
+
+def writes_alike(left: Column, right: Column) -> bool:
+    """Whether equal values of two columns have one canonical text, as numbers have that are not of single precision."""
+    same = left.kind == right.kind or (left.kind in NUMERIC and right.kind in NUMERIC)
+    return same and is_single(left) == is_single(right)
+
+
+def is_single(column: Column) -> bool:
+    """Whether a column has floats of single precision, of which 0.1 is another number than 0.1."""
+    return column.kind == "float" and column.compare_as.lower() in ("real", "float", "float4")
+
+
+def _plain(number: Decimal) -> str:
+    text = f"{number:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in ("-0", "") else text
+
+
+def _float(text: str, single: bool) -> str:
+    # The shortest text that reads back as the same number, as both engines write it.
+    return _not_finite(text) or _plain(Decimal(str(np.float32(text)) if single else repr(float(text))))
+
+
+def _not_finite(text: str) -> str | None:
+    if not NOT_FINITE.fullmatch(text):
+        return None
+    bare = text.lstrip("+-").lower()
+    return "NaN" if bare == "nan" else ("-" if text.startswith("-") else "") + "Infinity"
+
+
+def _timestamp(text: str, zoned: bool) -> str:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text  # beyond Python's calendar: canonical as the column itself wrote it
+    if zoned:
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).replace(tzinfo=None)
+    written = moment.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
+    fraction = re.search(r"\.(\d+)", text)
+    digits = fraction[1].rstrip("0") if fraction else ""
+    return written + (f".{digits}" if digits else "") + (ZONE if zoned else "")
+
+
+def _text(text: str, type_: str) -> str | None:
+    if type_.lower() == "uuid":
+        try:
+            return str(UUID(text)) if len(text) == len(str(UUID(int=0))) else None
+        except ValueError:
+            return None
+    match = LENGTH.fullmatch(type_)
+    return None if match and len(text) > int(match[1]) else text
+
+
+IN_UTC = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?\+00"
+
+
+def load_dimension(
+    session: Session,
+    name: str,
+    hierarchy: Hierarchy,
+    column: Column,
+    origin: str,
+    *,
+    nulls: bool = False,
+    uncovered: bool = False,
+    observed: bool = False,
+) -> Dimension:
+    """Load a hierarchy as a temporary dimension table whose leaves compare as the column does.
+
+    origin says where the hierarchy comes from, for messages. nulls, uncovered: the hierarchy's leaf None stands for
+    NULL, and for values that it does not cover. observed: its leaves are the column's own values. Raises InputError for
+    leaves that are not values of the column's type, or that are equal as such.
+    """
+    levels, codes, parts = hierarchy.columns, hierarchy.codes, hierarchy.paths
+    leaves = levels[0].column
+    if not observed and not all_fit(leaves, column):
+        for position, leaf in enumerate(hierarchy.leaves):
+            if leaf is not None and not fits(leaf, column):
+                raise InputError(
+                    f"{origin}: leaf {position + 1}, {quoted(leaf)}, is not a value of column {column.name} of type "
+                    f"{column.type}; correct or remove it"
+                )
+    null = int(whole(pc.indices_nonzero(leaves.is_null()))[0]) if leaves.null_count else None
+    value, columns_of = leaves, [labels.column for labels in levels]
+    numbers = [*codes, *(part.codes for part in parts)]
+    if hierarchy.cells is not None:
+        # A row for each value of the column, with the codes of its cell.
+        values, of = hierarchy.values
+        value, columns_of = texts(values), [labels.take(places(of)) for labels in columns_of]
+        numbers = [codes[of] for codes in numbers]
+    named = [*(f"c{h}" for h in range(len(levels))), *(f"p{i}" for i in range(len(parts)))]
+    arrays: dict[str, Any] = {name: whole_numbers(codes) for name, codes in zip(named, numbers, strict=True)}
+    arrays |= {f"t{h}": labels for h, labels in enumerate(columns_of)}
+    if column.kind == "timestamptz" and not all_match(value.drop_null(), IN_UTC):
+        # A leaf without a zone is in UTC, whatever the session's zone is.
+        value = texts([None if leaf is None else canonical_text(leaf, column) for leaf in value.to_pylist()])
+    arrays["v"] = value
+    text = session.load(f"{name}_text", pa.table(arrays))
+    size: Any = sa.SmallInteger if len(leaves) < 2**15 else sa.Integer
+    leaf_value = session.convert(text.c.v, column)
+    columns = [leaf_value.label("leaf")]
+    columns += [sa.cast(text.c[f"c{h}"], size).label(f"c{h}") for h in range(len(levels))]
+    columns += [text.c[f"p{i}"].label(f"p{i}") for i in range(len(parts))]
+    # A value as its column has it; a cell as it is.
+    shown = session.text_of(leaf_value, column.kind) if hierarchy.cells is None else text.c.t0
+    columns += [shown.label("t0")]
+    columns += [text.c[f"t{h}"].label(f"t{h}") for h in range(1, len(levels))]
+    table = session.store(name, sa.select(*columns))
+    session.drop(text)
+    session.analyze(table)
+    twice = session.fetch(
+        sa.select(session.text_of(table.c.leaf, column.kind).label("value"))
+        .where(table.c.leaf.is_not(None))
+        .group_by(table.c.leaf)
+        .having(sa.func.count() > 1)
+        .limit(5)
+    )
+    if len(twice):
+        values = ", ".join(quoted(v) for v in twice["value"].to_pylist())
+        raise InputError(
+            f"{origin}: duplicate leaf {values}: equal as a value of column {column.name} of type {column.type}; "
+            "keep one line for each value"
+        )
+    top = () if null is None else tuple(int(part.codes[null]) for part in parts)
+    height = len(levels) - 1
+    return Dimension(table, height, len(leaves), null if nulls else None, null if uncovered else None, top)

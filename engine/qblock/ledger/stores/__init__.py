@@ -11,8 +11,7 @@ from qblock.errors import InputError
 from qblock.ledger.store import FOLDER, Store
 from qblock.ledger.stores.files import LEDGER_FILE, FileStore
 from qblock.spec import Spec
-from qblock.warehouse.connect import parse_url
-from qblock.warehouse.engines import database_file, engine_of
+from qblock.warehouse.engines import database_file, engine_of, parse_url
 
 OF_LEDGERS = "sqlite:///"
 """What the URL of a ledger in a file starts with."""

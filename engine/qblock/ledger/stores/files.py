@@ -22,10 +22,10 @@ from qblock.files import check_file, disk_full, no_room
 from qblock.ledger.store import CrosswalkDatabase, HeldLock, Store, make_private
 from qblock.ledger.stores.locks import file_lock, file_lock_of_all
 from qblock.warehouse import duckdb_session
-from qblock.warehouse.dialects import SharedDialect
 from qblock.warehouse.duckdb import DuckdbFacts
-from qblock.warehouse.duckdb_files import check_database, logs_of
+from qblock.warehouse.duckdb_session import check_database, logs_of
 from qblock.warehouse.faults import explain_duckdb
+from qblock.warehouse.kept_sessions import SharedDialect
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.session import SqlSession
 

@@ -16,8 +16,7 @@ from qblock.publish.targets.duckdb_move import finish_move
 from qblock.publish.targets.identity import Identity, Mark, new_stamp
 from qblock.publish.targets.protocol import Checked, Record, Rows, Target, exposure
 from qblock.spec import Spec
-from qblock.warehouse.connect import engine_of_source, parse_url
-from qblock.warehouse.engines import database_file, engine_of
+from qblock.warehouse.engines import database_file, engine_of, engine_of_source, parse_url
 
 __all__ = [
     "TARGETS",

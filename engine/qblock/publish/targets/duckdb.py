@@ -27,7 +27,7 @@ from qblock.publish.targets.protocol import Record, Rows, retire_each
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbWarehouse, quote_text
-from qblock.warehouse.duckdb_files import check_database, logs_of
+from qblock.warehouse.duckdb_session import check_database, logs_of
 from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
 from qblock.warehouse.protocol import Session, TableName, quote
 from qblock.warehouse.rights import FileNeed, Needs

@@ -19,13 +19,12 @@ from qblock.publish.targets.protocol import Record, Rows, retire_each
 from qblock.publish.targets.spark_helpers import SparkHelpers, beside
 from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions, opened
 from qblock.spec import Spec
-from qblock.warehouse.connect import parse_url
+from qblock.warehouse.engines import parse_url
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.rights import Needs
 from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_catalog import SparkCatalog, within
-from qblock.warehouse.spark_client import PATH, PATHS
-from qblock.warehouse.spark_urls import DEFAULT_PORT
+from qblock.warehouse.spark_client import DEFAULT_PORT, PATH, PATHS
 
 NAME = re.compile(r"[a-z0-9_]+", re.ASCII)
 READERS = (

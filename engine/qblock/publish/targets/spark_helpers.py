@@ -25,7 +25,7 @@ from qblock.spec import Spec
 from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_catalog import Entry, SparkCatalog
 from qblock.warehouse.spark_client import quoted
-from qblock.warehouse.spark_dialect import quote_name, quote_text
+from qblock.warehouse.spark_facts import quote_name, quote_text
 
 TYPES: dict[Type, str] = {
     "text": "STRING",

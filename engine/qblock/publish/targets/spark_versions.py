@@ -20,12 +20,12 @@ from qblock.publish.targets.identity import Mark, mark_text, read_mark
 from qblock.publish.targets.protocol import Record, Rows
 from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers, beside
 from qblock.spec import Spec
-from qblock.warehouse.connect import parse_url
+from qblock.warehouse.engines import parse_url
 from qblock.warehouse.protocol import TableName
 from qblock.warehouse.spark import SparkTables, SparkWarehouse
 from qblock.warehouse.spark_catalog import Entry, SparkCatalog
 from qblock.warehouse.spark_client import quoted
-from qblock.warehouse.spark_dialect import quote_name
+from qblock.warehouse.spark_facts import quote_name
 
 SAYS = "qblock dimension table {name}"
 """The comment on a view, and on the table that it shows."""
