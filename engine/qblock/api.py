@@ -68,10 +68,10 @@ if TYPE_CHECKING:
     from qblock.search.beliefs import Attacker as Attacker
     from qblock.search.beliefs import BayesAdversary as BayesAdversary
     from qblock.search.compare import Comparison as Comparison
+    from qblock.search.compare_results import check_parquet as check_parquet
+    from qblock.search.compare_results import nodes_table as nodes_table
     from qblock.search.compare_results import write_csv as write_csv
-    from qblock.search.parquet import check_parquet as check_parquet
-    from qblock.search.parquet import nodes_table as nodes_table
-    from qblock.search.parquet import write_parquet as write_parquet
+    from qblock.search.compare_results import write_parquet as write_parquet
     from qblock.search.progress import SearchProgress as SearchProgress
     from qblock.spec.schema import json_schema as json_schema
     from qblock.tables import anonymize as anonymize
@@ -100,8 +100,7 @@ _MODULES = {
     "qblock.search.assessment": "number_json",
     "qblock.search.beliefs": "Attacker BayesAdversary",
     "qblock.search.compare": "Comparison",
-    "qblock.search.compare_results": "write_csv",
-    "qblock.search.parquet": "check_parquet nodes_table write_parquet",
+    "qblock.search.compare_results": "check_parquet nodes_table write_csv write_parquet",
     "qblock.search.progress": "SearchProgress",
     "qblock.spec.schema": "json_schema",
     "qblock.tables": "anonymize audit profile propose_spec",

@@ -164,8 +164,8 @@ class Release:
         PRIVATE: of a fine node, these are people. node: as of `audit`. `qblock.api.write_parquet` writes it to a file
         that nobody else may read.
         """
+        from qblock.search.compare_results import frequency_set
         from qblock.search.nodes import parse_node
-        from qblock.search.parquet import frequency_set
         from qblock.search.run import open_task
 
         with open_task(self.spec, name_values=False) as task:

@@ -22,7 +22,7 @@ HELD_BY_ALL = "tests/release/test_held_by_all.py"
 RECODING: tuple[Mutation, ...] = (
     Mutation(
         "map: everybody in a box may hold a value",
-        "search/boxes/groups.py",
+        "search/boxes/counting.py",
         "            bad |= common\n",
         "            pass\n",
         tests=(f"{HELD_BY_ALL}::test_what_is_searched_is_released",),
@@ -43,7 +43,7 @@ RECODING: tuple[Mutation, ...] = (
     ),
     Mutation(
         "map: a box of the least size fails",
-        "search/boxes/groups.py",
+        "search/boxes/counting.py",
         "failing: Mask = (groups.size < self.least) & ~empty",
         "failing: Mask = (groups.size <= self.least) & ~empty",
         "k_anonymity",
@@ -100,7 +100,7 @@ RECODING: tuple[Mutation, ...] = (
     ),
     Mutation(
         "map: only the whole table is on the way of a part",
-        "search/boxes/groups.py",
+        "search/boxes/counting.py",
         "tuple(path(parts, columns[0]))",
         "tuple(path(parts, columns[0]))[:1]",
         tests=CHAIN,

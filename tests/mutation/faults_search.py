@@ -144,14 +144,14 @@ STATEMENTS = (
     ),
     Mutation(
         "search: a frequency set is readable by others",
-        "search/parquet.py",
+        "search/compare_results.py",
         "os.O_NOFOLLOW, 0o600)",
         "os.O_NOFOLLOW, 0o644)",
         tests=("tests/cli/test_parquet.py::test_a_frequency_set_is_a_group_by",),
     ),
     Mutation(
         "search: a frequency set has the labels of the leaves",
-        "search/parquet.py",
+        "search/compare_results.py",
         '_texts(hierarchy, node[i], keys[:, i], "*")',
         '_texts(hierarchy, 0, keys[:, i], "*")',
         tests=("tests/cli/test_parquet.py::test_a_frequency_set_is_a_group_by",),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from qblock.errors import InputError, Refused
 from qblock.metrics import METRICS
-from qblock.search.choose import Ranked, candidates, choose
 from qblock.search.strategies import search
+from qblock.search.utility import Ranked, candidates, choose
 
 from .fakes import Known, nodes_in, up_set
 from .tables import Table, tables

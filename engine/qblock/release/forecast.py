@@ -18,14 +18,13 @@ from qblock.errors import InputError, QblockError
 from qblock.lattice import Node
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.stores import has_place, place_of
-from qblock.search.choose import candidates as sure_candidates
-from qblock.search.choose import choose
 from qblock.search.lattice import minimal_mask, nodes_of
 from qblock.search.result import SearchResult
 from qblock.search.run import BySizes, recoded
 from qblock.search.strategies import search
 from qblock.search.task import Task
-from qblock.search.utility import Metrics
+from qblock.search.utility import Metrics, choose
+from qblock.search.utility import candidates as sure_candidates
 from qblock.spec import Spec
 from qblock.versions.batching.cohort import size_for
 from qblock.versions.batching.estimate import Churn, Estimate, estimate

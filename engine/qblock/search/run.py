@@ -12,14 +12,13 @@ from qblock.blocks import Floats
 from qblock.errors import values_shown
 from qblock.lattice import Lattice, Node
 from qblock.search.assessment import metrics_json
-from qblock.search.choose import candidates, choose, metric_named
 from qblock.search.lattice import Outcome
 from qblock.search.nodes import MOST_BEFORE_A_MAP, check_listed, check_searchable, pinned_node
 from qblock.search.progress import Deadline, Pace, Progress, Stage
 from qblock.search.result import SearchResult, failed, node_json, verdict_of
 from qblock.search.strategies import MOST_DECIDED, search, search_within
 from qblock.search.task import Task
-from qblock.search.utility import MARGINAL, Metrics
+from qblock.search.utility import MARGINAL, Metrics, candidates, choose, metric_named
 from qblock.source import Admitted, SourceTable, open_recoded, open_source
 from qblock.source.columns import repeated_people
 from qblock.source.open import local_frequency_sets, worth_moving

@@ -13,8 +13,7 @@ import numpy as np
 from qblock.blocks import Ints, Mask
 from qblock.recoding import Label, Ladder
 from qblock.recoding.tree import Kind
-from qblock.search.boxes.counting import Atoms, Counting
-from qblock.search.boxes.groups import Groups, Judge, Path, added
+from qblock.search.boxes.counting import Atoms, Counting, Groups, Judge, Path, added
 
 CUTS = 24
 """Cuts of a part that are tried, the one nearest the median of its rows first."""

@@ -18,8 +18,7 @@ from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves
 from qblock.metrics.registry import BY_NAME, Needs
 from qblock.recoding import Label, Ladder, Tree, replay
 from qblock.search.assessment import Assessment, NodeCounts, same, tightest_of
-from qblock.search.boxes.counting import Counting, Parted
-from qblock.search.boxes.groups import Judge, Path, with_guards, with_population
+from qblock.search.boxes.counting import Counting, Judge, Parted, Path, with_guards, with_population
 from qblock.search.boxes.propose import Gain
 from qblock.search.boxes.specialize import Specialization, Specialized
 from qblock.search.lattice import Tally

@@ -16,8 +16,7 @@ import numpy as np
 from qblock.blocks import Blocks, Containing, Ints, Mask
 from qblock.lattice import Node
 from qblock.recoding import Label, Ladder, Tree
-from qblock.search.boxes.counting import Atoms, Counting, Moves
-from qblock.search.boxes.groups import Groups, Judge, blocks_of
+from qblock.search.boxes.counting import Atoms, Counting, Groups, Judge, Moves, blocks_of
 from qblock.search.boxes.propose import Gain, Proposal, Proposer
 from qblock.search.lattice import Tally
 
