@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from qblock.errors import choices
 from qblock.metrics import METRICS
 from qblock.spec.document import Document, Path, Scalar
-from qblock.spec.fields import choices
 from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, Spec
 from qblock.spec.privacy import Requirement
 

@@ -61,8 +61,8 @@ class Problem:
 class Document:
     """The values of a file with the place (line, column), counted from 1, of each path in it.
 
-    data: mappings with text keys (None only under NULL_KEYS), lists, text, Scalar or None; keys: the place of each
-    mapping key; raw: the text of each scalar as written; secrets: the values of the variables that the file names;
+    data: mappings with text keys (None only under NULL_KEYS), lists, text, Scalar or None; places: of what has a key,
+    that of the key; raw: the text of each scalar as written; secrets: the values of the variables that the file names;
     unread: paths that could not be expanded, about which nothing more is reported; lines: whether it is a file, so that
     places have lines.
     """
@@ -70,7 +70,6 @@ class Document:
     file: str
     data: Any = None
     places: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    keys: dict[Path, tuple[int, int]] = field(default_factory=dict)
     raw: dict[Path, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
     problems: list[Problem] = field(default_factory=list)
@@ -80,9 +79,8 @@ class Document:
     def place(self, path: Path) -> tuple[int, int]:
         """Line and column of a key or value; where the path is not in the file, of the closest one above it."""
         for end in range(len(path), -1, -1):
-            place = self.keys.get(path[:end]) or self.places.get(path[:end])
-            if place:
-                return place
+            if path[:end] in self.places:
+                return self.places[path[:end]]
         return (1, 1)
 
     def shown(self, path: Path) -> str:
@@ -182,6 +180,10 @@ def _compose(text: str) -> Any:
 _composed = lru_cache(maxsize=4)(_compose)
 
 
+def _place(node: yaml.Node) -> tuple[int, int]:
+    return (node.start_mark.line + 1, node.start_mark.column + 1)
+
+
 class _YamlReader:
     def __init__(self, document: Document, environment: Mapping[str, str]) -> None:
         self.document = document
@@ -190,7 +192,7 @@ class _YamlReader:
         self.nodes = 0
 
     def value(self, node: yaml.Node, path: Path) -> Any:
-        self.document.places[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+        self.document.places.setdefault(path, _place(node))
         self.nodes += 1
         if id(node) in self.open or self.nodes > MOST_NODES:
             self.document.wrong(path, "an alias that refers to itself, or that repeats too often; write the value out")
@@ -210,7 +212,7 @@ class _YamlReader:
         result: dict[str | None, Any] = {}
         first: dict[str | None, yaml.Node] = {}
         for key, child in node.value:
-            place = (key.start_mark.line + 1, key.start_mark.column + 1)
+            place = _place(key)
             if not isinstance(key, yaml.ScalarNode):
                 self.document.problems.append(Problem(*place, dotted(path), "a key must be a plain text"))
                 continue
@@ -221,7 +223,7 @@ class _YamlReader:
                 self.document.problems.append(Problem(*place, dotted((*path, name)), message))
             else:
                 first[name] = child
-                self.document.keys[(*path, name)] = place
+                self.document.places[(*path, name)] = place
                 result[name] = self.value(child, (*path, name))
         return result
 
@@ -321,7 +323,6 @@ class _MappingReader:
             if name in result:
                 self.document.wrong((*path, name), "two keys are one text; keep one")
                 continue
-            self.document.keys[(*path, name)] = (1, 1)
             result[name] = self.value(item, (*path, name))
         return result
 

@@ -1,32 +1,51 @@
-"""Types of the spec's fields: exact numbers, texts, names and secrets, each with its message and its JSON Schema."""
+"""Types of the spec's keys: how each value of the file is read, with its message, and its JSON Schema."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, SecretStr, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, SecretStr
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import no_info_before_validator_function
 
-from qblock.errors import choices as choices
+from qblock.errors import choices
+from qblock.models import Range
 from qblock.spec.document import Scalar
 from qblock.spec.urls import url_problem
 
-MOST_NAME = 40
-MOST_SECONDS = 60
-"""The longest that readers may be kept waiting."""
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 AGE = re.compile(r"([0-9]+) *(s|m|h|d|w|seconds?|minutes?|hours?|days?|weeks?)")
-MEMORY = re.compile(r"[1-9][0-9]*(\.[0-9]+)? *([KMGT]i?B|kB)", re.ASCII)
-STORAGE_VERSION = re.compile(r"v[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
-DIGEST = re.compile(r"[0-9A-Fa-f]{64}", re.ASCII)
-RELEASE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+TIMES = {"type": "string", "pattern": "^[0-9]+ *[smhdw][a-z]*$"}
 NUMBERS = {"type": "number"}
 TEXTS = {"type": ["string", "number", "boolean"]}
 TEXTS_OR_NULL = {"type": [*TEXTS["type"], "null"]}
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """Says of a type how a value of the file is read before it is one; `schema` is the JSON Schema of such values.
+
+    read: raises ValueError, in whose text `{it}` is what stands in the file.
+    """
+
+    read: Callable[[object], Any]
+    schema: dict[str, Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: Any) -> dict[str, Any]:
+        return dict(self.schema)
+
+
+def key(description: str, *examples: Any, **more: Any) -> Any:
+    """A key of a section, with what an editor shows of it. more: as of pydantic's Field, such as its default."""
+    return Field(description=description, examples=list(examples), **more)
 
 
 class SecretUrl(SecretStr):
@@ -75,17 +94,25 @@ def flag_of(raw: object) -> bool:
     raise ValueError("{it} is neither true nor false")
 
 
-def listed(read: Callable[[object], Any], of: str, least: int = 0) -> Callable[[object], tuple[Any, ...]]:
-    """A list without duplicates, as a tuple; a single value is refused rather than taken as a list of one."""
+def listed(
+    read: Callable[[object], Any], wanted: str, least: int = 0, check: Callable[[Any], None] | None = None
+) -> Callable[[object], tuple[Any, ...]]:
+    """Reads a list without duplicates as a tuple; a single value is refused rather than taken as a list of one.
 
-    def check(raw: object) -> tuple[Any, ...]:
+    wanted: what to write; check: raises ValueError for what is wrong with the items together.
+    """
+
+    def read_list(raw: object) -> tuple[Any, ...]:
         if not isinstance(raw, list | tuple):
-            raise ValueError("{it} is not a list; write a list of " + of)
+            raise ValueError("{it} is not a list; write " + wanted)
         if len(raw) < least:
-            raise ValueError("the list is empty; write a list of " + of)
-        return tuple(read_items(read, raw))
+            raise ValueError("the list is empty; write " + wanted)
+        items = tuple(read_items(read, raw))
+        if check is not None:
+            check(items)
+        return items
 
-    return check
+    return read_list
 
 
 def read_items(read: Callable[[object], Any], raw: Iterable[object]) -> list[Any]:
@@ -109,13 +136,6 @@ def _named(raw: object) -> str:
     return text
 
 
-def _release(raw: object) -> str:
-    text = text_of(raw)
-    if not RELEASE.fullmatch(text) or len(text) > MOST_NAME:
-        raise ValueError(f"{{it}} is not a release name; write letters, digits and _, at most {MOST_NAME}")
-    return text
-
-
 def table_parts(text: str) -> tuple[str, ...]:
     """The parts of `schema.table`; a part in double quotes may hold dots. Raises ValueError."""
     parts = re.findall(r'"((?:[^"]|"")+)"(?:\.|$)|([^".]+)(?:\.|$)', text)
@@ -125,7 +145,8 @@ def table_parts(text: str) -> tuple[str, ...]:
     return tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in parts)
 
 
-def _table(raw: object) -> str:
+def table_name(raw: object) -> str:
+    """The name of a table as it is written. Raises ValueError for what is none."""
     text = text_of(raw)
     table_parts(text)
     return text
@@ -154,22 +175,6 @@ def _limit(raw: object) -> int | Fraction:
     return value
 
 
-def _share(raw: object) -> Fraction:
-    value = exact_number(raw)
-    if not 0 < value <= 1:
-        raise ValueError("{it} is out of range; valid: a fraction above 0, at most 1")
-    return Fraction(value)
-
-
-def _cohort(raw: object) -> int | str:
-    if getattr(raw, "text", raw) in (None, "auto"):
-        return "auto"
-    try:
-        return least(1)(raw)
-    except ValueError:
-        raise ValueError("{it} is not a size of a cohort; write a whole number from 1, or auto") from None
-
-
 def _age(raw: object) -> timedelta:
     if isinstance(raw, timedelta):
         return raw
@@ -190,42 +195,11 @@ def duration(raw: object) -> timedelta:
         raise ValueError("{it} is not a time; write a number with a unit: 60s, 5m, 1h") from None
 
 
-def _memory(raw: object) -> str:
-    if not isinstance(raw, str) or not MEMORY.fullmatch(raw):
-        raise ValueError("{it} is not an amount of memory; write one with its unit: 512MB, 4GB")
-    return raw
-
-
-def _storage_version(raw: object) -> str:
-    if not isinstance(raw, str) or not STORAGE_VERSION.fullmatch(raw):
-        raise ValueError("{it} is not a version of DuckDB; write the oldest that has to read the release: v1.5.0")
-    return raw
-
-
-def _digest(raw: object) -> str:
-    text = text_of(raw)
-    if not DIGEST.fullmatch(text):
-        raise ValueError("{it} is not a source digest; write the 64 hexadecimal digits that the refused run named")
-    return text.lower()
-
-
-def _seconds(raw: object) -> int | Fraction:
-    value = exact_number(raw)
-    if not 0 < value <= MOST_SECONDS:
-        raise ValueError(f"{{it}} is out of range; valid: a number of seconds above 0, at most {MOST_SECONDS}")
-    return value
-
-
-def least(minimum: int) -> Callable[[object], int]:
-    """A whole number from `minimum`."""
-
-    def check(raw: object) -> int:
-        value = whole_number(raw)
-        if value < minimum:
-            raise ValueError(f"{{it}} is out of range; valid: a whole number >= {minimum}")
-        return value
-
-    return check
+def check_keys(raw: Iterable[str], valid: Sequence[str], what: str) -> None:
+    """Raise ValueError for a key that is not among the valid ones. what: what they are."""
+    for key in raw:
+        if key not in valid:
+            raise ValueError(f"{key} is not {what}; {choices(valid, key)}")
 
 
 def described(schema: dict[str, Any], description: str, *examples: Any) -> dict[str, Any]:
@@ -239,48 +213,94 @@ def closed_object(*required: str, **properties: dict[str, Any]) -> dict[str, Any
     return schema | ({"required": list(required)} if required else {})
 
 
-Name = Annotated[str, BeforeValidator(_named)]
-ReleaseName = Annotated[
-    str, BeforeValidator(_release), WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9_]{1,40}$"})
+def matching(pattern: str, wanted: str) -> Checked:
+    """Texts of a pattern. wanted: what is said of any other."""
+
+    def read(raw: object) -> str:
+        text = raw.text if isinstance(raw, Scalar) else raw
+        if not isinstance(text, str) or not re.fullmatch(pattern, text, re.ASCII):
+            raise ValueError("{it} " + wanted)
+        return text
+
+    return Checked(read, {"type": "string", "pattern": f"^{pattern}$"})
+
+
+def in_range(valid: Range, words: str, number: Callable[[object], int | Fraction] = exact_number) -> Checked:
+    """Numbers of a range. words: what is valid, for messages; number: `whole_number`, or any."""
+
+    def read(raw: object) -> int | Fraction:
+        value = number(raw)
+        if value not in valid:
+            raise ValueError(f"{{it}} is out of range; valid: {words}")
+        return value
+
+    return Checked(read, {"type": "integer" if number is whole_number else "number", **limits(valid)})
+
+
+def limits(valid: Range) -> dict[str, Any]:
+    """The limits of a range in a JSON Schema."""
+    limits: dict[str, Any] = {"exclusiveMinimum" if valid.open_least else "minimum": plain_number(valid.least)}
+    if valid.most is not None:
+        limits["exclusiveMaximum" if valid.open_most else "maximum"] = plain_number(valid.most)
+    return limits
+
+
+def plain_number(number: int | Fraction) -> int | float:
+    """A number of JSON."""
+    return int(number) if number.denominator == 1 else float(number)
+
+
+def _cohort(raw: object) -> Any:
+    if getattr(raw, "text", raw) in (None, "auto"):
+        return "auto"
+    try:
+        return POSITIVE.read(raw)
+    except ValueError:
+        raise ValueError("{it} is not a size of a cohort; write a whole number from 1, or auto") from None
+
+
+LEVEL = in_range(Range(0), "a whole number >= 0", whole_number)
+POSITIVE = in_range(Range(1), "a whole number >= 1", whole_number)
+Name = Annotated[str, Checked(_named, {"type": "string"})]
+Names = Annotated[
+    tuple[str, ...], Checked(listed(_named, "a list of names"), {"type": "array", "items": {"type": "string"}})
 ]
-TableName = Annotated[str, BeforeValidator(_table), WithJsonSchema({"type": "string", "minLength": 1})]
-Url = Annotated[SecretUrl, BeforeValidator(_url), WithJsonSchema({"type": "string"})]
+ReleaseName = Annotated[
+    str, matching("[A-Za-z0-9_]{1,40}", "is not a release name; write letters, digits and _, at most 40")
+]
+TableName = Annotated[str, Checked(table_name, {"type": "string", "minLength": 1})]
+Url = Annotated[SecretUrl, Checked(_url, {"type": "string"})]
+Flag = Annotated[bool, Checked(flag_of, {"type": "boolean"})]
+Level = Annotated[int, LEVEL]
+Positive = Annotated[int, POSITIVE]
+Share = Annotated[Fraction, in_range(Range(0, 1, open_least=True), "a fraction above 0, at most 1")]
+Seconds = Annotated[int | Fraction, in_range(Range(0, 60, open_least=True), "a number of seconds above 0, at most 60")]
 Limit = Annotated[
     int | Fraction,
-    BeforeValidator(_limit),
-    WithJsonSchema(
-        {"anyOf": [{"type": "number", "minimum": 0, "exclusiveMaximum": 1}, {"type": "integer", "minimum": 1}]}
+    Checked(
+        _limit, {"anyOf": [{"type": "number", "minimum": 0, "exclusiveMaximum": 1}, {"type": "integer", "minimum": 1}]}
     ),
 ]
-Age = Annotated[
-    timedelta, BeforeValidator(_age), WithJsonSchema({"type": "string", "pattern": "^[0-9]+ *[smhdw][a-z]*$"})
+Cohort = Annotated[
+    int | Literal["auto"], Checked(_cohort, {"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]})
 ]
-Duration = Annotated[
-    timedelta, BeforeValidator(duration), WithJsonSchema({"type": "string", "pattern": "^[0-9]+ *[smhdw][a-z]*$"})
-]
+Age = Annotated[timedelta, Checked(_age, TIMES)]
+Duration = Annotated[timedelta, Checked(duration, TIMES)]
 Memory = Annotated[
-    str, BeforeValidator(_memory), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9.]* *([KMGT]i?B|kB)$"})
+    str,
+    matching(
+        r"[1-9][0-9]*(\.[0-9]+)? *([KMGT]i?B|kB)", "is not an amount of memory; write one with its unit: 512MB, 4GB"
+    ),
 ]
 StorageVersion = Annotated[
     str,
-    BeforeValidator(_storage_version),
-    WithJsonSchema({"type": "string", "pattern": r"^v[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}$"}),
+    matching(
+        r"v[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}",
+        "is not a version of DuckDB; write the oldest that has to read the release: v1.5.0",
+    ),
 ]
-Digest = Annotated[str, BeforeValidator(_digest), WithJsonSchema({"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"})]
-Seconds = Annotated[
-    int | Fraction,
-    BeforeValidator(_seconds),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS}),
+Digest = Annotated[
+    str,
+    matching("[0-9A-Fa-f]{64}", "is not a source digest; write the 64 hexadecimal digits that the refused run named"),
+    AfterValidator(str.lower),
 ]
-Flag = Annotated[bool, BeforeValidator(flag_of), WithJsonSchema({"type": "boolean"})]
-Names = Annotated[tuple[str, ...], BeforeValidator(listed(_named, "names"))]
-Share = Annotated[
-    Fraction, BeforeValidator(_share), WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
-]
-Cohort = Annotated[
-    int | Literal["auto"],
-    BeforeValidator(_cohort),
-    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]}),
-]
-Level = Annotated[int, BeforeValidator(least(0)), WithJsonSchema({"type": "integer", "minimum": 0})]
-Positive = Annotated[int, BeforeValidator(least(1)), WithJsonSchema({"type": "integer", "minimum": 1})]

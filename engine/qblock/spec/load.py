@@ -13,12 +13,11 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import is_pydantic_dataclass
 
-from qblock.errors import InputError
+from qblock.errors import InputError, choices
 from qblock.files import read_input
 from qblock.spec import checks
 from qblock.spec.document import Document, document_of, parse
 from qblock.spec.document import Path as Place
-from qblock.spec.fields import choices
 from qblock.spec.model import ROLES, Origin, Spec
 from qblock.spec.privacy import requirements
 from qblock.spec.source_file import read_source_file
@@ -90,8 +89,7 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
     entries = requirements(document, [name for name, role in columns.items() if role == "sensitive"])
     if "origin" in document.data:
         document.wrong(("origin",), f"unknown key; {choices(keys(()))}")
-    places = document.places | document.keys if document.lines else {}
-    origin = Origin(Path(path), places, tuple(_warnings(document)))
+    origin = Origin(Path(path), document.places if document.lines else {}, tuple(_warnings(document)))
     spec = None
     try:
         spec = ADAPTER.validate_python(document.data | {"privacy": entries, "origin": origin})

@@ -8,16 +8,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
+from pydantic import BeforeValidator, InstanceOf, WithJsonSchema
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
 from qblock.metrics import METRICS
+from qblock.models.base import more_than
 from qblock.spec.document import Path as Place
 from qblock.spec.document import Scalar, dotted
 from qblock.spec.fields import (
+    LEVEL,
     TEXTS_OR_NULL,
     Age,
+    Checked,
     Cohort,
     Digest,
     Duration,
@@ -33,8 +36,8 @@ from qblock.spec.fields import (
     StorageVersion,
     TableName,
     Url,
-    exact_number,
-    least,
+    in_range,
+    key,
     listed,
     null_or_text,
     table_parts,
@@ -61,16 +64,11 @@ def _shorthand(raw: Any) -> Any:
     return {"role": raw} if isinstance(raw, str | Scalar) else raw
 
 
-def _order(raw: object) -> Any:
-    return raw if raw == "ascending" else listed(null_or_text, "values, or `ascending`", 1)(raw)
-
-
-def _domain(raw: object) -> Any:
-    return raw if raw == "observed" else listed(null_or_text, "values, or `observed`", 1)(raw)
-
-
-def _word_or_values(word: str) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [{"const": word}, {"type": "array", "minItems": 1, "items": TEXTS_OR_NULL}]})
+def _word_or_values(word: str) -> Checked:
+    """A word, or a list of values."""
+    read = listed(null_or_text, f"a list of values, or `{word}`", 1)
+    values = {"type": "array", "minItems": 1, "items": TEXTS_OR_NULL}
+    return Checked(lambda raw: raw if raw == word else read(raw), {"anyOf": [{"const": word}, values]})
 
 
 def _version(raw: object) -> int:
@@ -86,9 +84,7 @@ def _weights(raw: object) -> dict[str, Fraction]:
     weights = {}
     for name, item in raw.items():
         try:
-            weights[name] = Fraction(exact_number(item))
-            if weights[name] <= 0:
-                raise ValueError("{it} is out of range; valid: a number above 0")
+            weights[name] = Fraction(WEIGHT.read(item))
         except ValueError as error:
             raise PydanticCustomError("item", "{message}", {"message": str(error), "index": name}) from None
     # The default written out is the same spec.
@@ -102,12 +98,29 @@ def _names(raw: object) -> dict[str, object]:
 
 
 def _levels(raw: object) -> dict[str, int] | tuple[int, ...]:
-    level = least(0)
     if isinstance(raw, dict):
-        return {name: level(item) for name, item in raw.items()}
+        return {name: LEVEL.read(item) for name, item in raw.items()}
     if isinstance(raw, list | tuple):
-        return tuple(level(item) for item in raw)
+        return tuple(LEVEL.read(item) for item in raw)
     raise ValueError("{it} is not a node; write a level per quasi-identifier: {age: 2, zip_code: 1} or [2, 1]")
+
+
+WEIGHT = in_range(more_than(0), "a number above 0")
+ByName = Annotated[dict[str, Fraction], Checked(_weights, {"type": "object", "additionalProperties": WEIGHT.schema})]
+Levels = Annotated[
+    dict[str, int] | tuple[int, ...] | None,
+    Checked(
+        _levels,
+        {
+            "anyOf": [
+                {"type": "object", "additionalProperties": LEVEL.schema},
+                {"type": "array", "items": LEVEL.schema},
+            ]
+        },
+    ),
+]
+Order = Annotated[Literal["ascending"] | tuple[str | None, ...] | None, _word_or_values("ascending")]
+Domain = Annotated[Literal["observed"] | tuple[str | None, ...] | None, _word_or_values("observed")]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -115,45 +128,40 @@ class Attribute:
     """One column. taxonomy and domain are sets; only order orders. domain None: the leaves of the taxonomy, else what
     is observed."""
 
-    role: Role = Field(
-        description="What the column is: identifying is never published, a quasi_identifier is generalized, sensitive "
+    role: Role = key(
+        "What the column is: identifying is never published, a quasi_identifier is generalized, sensitive "
         "is what must not be found out, insensitive is published as it is.",
-        examples=["quasi_identifier", "sensitive"],
+        "quasi_identifier",
+        "sensitive",
     )
-    hierarchy: SourceField | None = Field(
+    hierarchy: SourceField | None = key(
+        "How values of a quasi-identifier get coarser, level by level up to *.",
+        "suppress",
+        {"ranges": [5, 10, 20]},
+        {"digits": 5},
+        {"file": "hierarchies/age.csv"},
         default=None,
-        description="How values of a quasi-identifier get coarser, level by level up to *.",
-        examples=["suppress", {"ranges": [5, 10, 20]}, {"digits": 5}, {"file": "hierarchies/age.csv"}],
     )
-    nulls: Literal["refuse", "top", "value"] = Field(
+    nulls: Literal["refuse", "top", "value"] = key(
+        "What NULL is: refused, * at every level (quasi-identifier), or a value (sensitive).",
+        "refuse",
+        "top",
         default="refuse",
-        description="What NULL is: refused, * at every level (quasi-identifier), or a value (sensitive).",
-        examples=["refuse", "top"],
     )
-    uncovered: Literal["refuse", "top", "quarantine"] = Field(
+    uncovered: Literal["refuse", "top", "quarantine"] = key(
+        "What becomes of values that the hierarchy lacks: refused, published as *, or their rows wait.",
+        "refuse",
+        "top",
+        "quarantine",
         default="refuse",
-        description="What becomes of values that the hierarchy lacks: refused, published as *, or their rows wait.",
-        examples=["refuse", "top", "quarantine"],
     )
-    taxonomy: SourceField | None = Field(
-        default=None,
-        description="Groups of sensitive values, as a hierarchy.",
-        examples=[{"file": "hierarchies/condition.csv"}],
+    taxonomy: SourceField | None = key(
+        "Groups of sensitive values, as a hierarchy.", {"file": "hierarchies/condition.csv"}, default=None
     )
-    order: Annotated[
-        Literal["ascending"] | tuple[str | None, ...] | None, BeforeValidator(_order), _word_or_values("ascending")
-    ] = Field(
-        default=None,
-        description="The order of sensitive values, for distances.",
-        examples=["ascending", ["low", "middle", "high"]],
+    order: Order = key(
+        "The order of sensitive values, for distances.", "ascending", ["low", "middle", "high"], default=None
     )
-    domain: Annotated[
-        Literal["observed"] | tuple[str | None, ...] | None, BeforeValidator(_domain), _word_or_values("observed")
-    ] = Field(
-        default=None,
-        description="The sensitive values that there are.",
-        examples=["observed", ["low", "middle", "high"]],
-    )
+    domain: Domain = key("The sensitive values that there are.", "observed", ["low", "middle", "high"], default=None)
 
     @property
     def highest(self) -> int | None:
@@ -168,20 +176,16 @@ class Source:
     A loaded spec with files has a URL and a table that stand for them (source_file.py).
     """
 
-    url: Url = Field(
-        description="The SQLAlchemy URL of the database; secrets come from the environment.",
-        examples=["${WAREHOUSE_URL}"],
-    )
-    table: TableName = Field(description="The table or view.", examples=["clinic.inpatient"])
-    file: Name | None = Field(
+    url: Url = key("The SQLAlchemy URL of the database; secrets come from the environment.", "${WAREHOUSE_URL}")
+    table: TableName = key("The table or view.", "clinic.inpatient")
+    file: Name | None = key(
+        "Parquet or CSV files instead of a table: a path relative to the spec, or a pattern of several.",
+        "people.parquet",
+        "parts/*.csv",
         default=None,
-        description="Parquet or CSV files instead of a table: a path relative to the spec, or a pattern of several.",
-        examples=["people.parquet", "parts/*.csv"],
     )
-    types: dict[str, Annotated[str, BeforeValidator(read_type), WithJsonSchema({"type": "string"})]] = Field(
-        default_factory=dict,
-        description="The types of CSV columns that are not text.",
-        examples=[{"age": "integer", "seen": "date"}],
+    types: dict[str, Annotated[str, Checked(read_type, {"type": "string"})]] = key(
+        "The types of CSV columns that are not text.", {"age": "integer", "seen": "date"}, default_factory=dict
     )
 
     @property
@@ -193,70 +197,42 @@ class Source:
 class Search:
     """How the lattice is searched. weights: those that are not 1 (`Spec.weights` has all)."""
 
-    recoding: Literal["full_domain", "multidimensional"] = Field(
-        default="full_domain",
-        description="One level for all rows, or labels of its own for every block.",
-        examples=["multidimensional"],
+    recoding: Literal["full_domain", "multidimensional"] = key(
+        "One level for all rows, or labels of its own for every block.", "multidimensional", default="full_domain"
     )
-    strategy: Literal["chains", "incognito", "exhaustive"] = Field(
-        default="chains",
-        description="How the lattice is searched; all find the same minimal nodes.",
-        examples=["chains", "incognito"],
+    strategy: Literal["chains", "incognito", "exhaustive"] = key(
+        "How the lattice is searched; all find the same minimal nodes.", "chains", "incognito", default="chains"
     )
-    choose_from: Literal["minimal", "sizes"] = Field(
-        default="minimal",
-        description="Minimal nodes, or nodes chosen by block sizes alone and then checked.",
-        examples=["sizes"],
+    choose_from: Literal["minimal", "sizes"] = key(
+        "Minimal nodes, or nodes chosen by block sizes alone and then checked.", "sizes", default="minimal"
     )
-    choose_by: MetricName = Field(
-        default="discernibility",
-        description="The metric by which one node is chosen.",
-        examples=["discernibility", "loss"],
+    choose_by: MetricName = key(
+        "The metric by which one node is chosen.", "discernibility", "loss", default="discernibility"
     )
-    workload: WorkloadField | None = Field(
+    workload: WorkloadField | None = key(
+        "The queries of query_error: how many are drawn, or a list.",
+        {"queries": 500, "seed": 1},
+        [{"age": {"from": 20, "to": 29}, "gender": ["Female"]}],
         default=None,
-        description="The queries of query_error: how many are drawn, or a list.",
-        examples=[{"queries": 500, "seed": 1}, [{"age": {"from": 20, "to": 29}, "gender": ["Female"]}]],
     )
-    weights: Annotated[
-        dict[str, Fraction],
-        BeforeValidator(_weights),
-        WithJsonSchema({"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}}),
-    ] = Field(
-        default_factory=dict,
-        description="What quasi-identifiers count in loss, precision and non_uniform_entropy.",
-        examples=[{"age": 3}],
+    weights: ByName = key(
+        "What quasi-identifiers count in loss, precision and non_uniform_entropy.", {"age": 3}, default_factory=dict
     )
-    node: Annotated[
-        dict[str, int] | tuple[int, ...] | None,
-        BeforeValidator(_levels),
-        WithJsonSchema(
-            {
-                "anyOf": [
-                    {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
-                    {"type": "array", "items": {"type": "integer", "minimum": 0}},
-                ]
-            }
-        ),
-    ] = Field(
+    node: Levels = key(
+        "A node that is checked and not searched for; of a recoding map the version that has it.",
+        {"age": 2, "gender": 0},
+        [2, 0],
+        {"version": 1},
         default=None,
-        description="A node that is checked and not searched for; of a recoding map the version that has it.",
-        examples=[{"age": 2, "gender": 0}, [2, 0], {"version": 1}],
     )
-    answer: Literal["all", "best"] = Field(
-        default="all",
-        description="Every minimal node, or the one to choose alone, which may be faster.",
-        examples=["best"],
+    answer: Literal["all", "best"] = key(
+        "Every minimal node, or the one to choose alone, which may be faster.", "best", default="all"
     )
-    within: Duration | None = Field(
-        default=None, description="The time after which the best that was come to is taken.", examples=["60s", "5m"]
+    within: Duration | None = key("The time after which the best that was come to is taken.", "60s", "5m", default=None)
+    roll_up: Literal["auto", "warehouse", "local"] = key(
+        "Where nodes are counted once the rows are coded.", "auto", "local", default="auto"
     )
-    roll_up: Literal["auto", "warehouse", "local"] = Field(
-        default="auto", description="Where nodes are counted once the rows are coded.", examples=["auto", "local"]
-    )
-    memory_limit: Memory | None = Field(
-        default=None, description="How much memory counting may take.", examples=["512MB", "4GB"]
-    )
+    memory_limit: Memory | None = key("How much memory counting may take.", "512MB", "4GB", default=None)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -267,49 +243,39 @@ class Publish:
     1.5.
     """
 
-    url: Url | None = Field(
+    url: Url | None = key(
+        "Of DuckDB alone, and needed there: the release file.", "duckdb:///published.duckdb", default=None
+    )
+    schema: Name = key("The schema of the view.", "published", default="published")
+    view: Name | None = key("The name of the view; the release's name unless given.", "inpatients", default=None)
+    readers: Names = key("Roles of PostgreSQL that may read the view.", ["analyst"], default=())
+    ranges: RangesShown | None = key(
+        "How bounds of numbers and dates stand beside labels: two columns each, one of a range type, or none.",
+        "columns",
+        "native",
+        "text",
         default=None,
-        description="Of DuckDB alone, and needed there: the release file.",
-        examples=["duckdb:///published.duckdb"],
     )
-    schema: Name = Field(default="published", description="The schema of the view.", examples=["published"])
-    view: Name | None = Field(
-        default=None, description="The name of the view; the release's name unless given.", examples=["inpatients"]
-    )
-    readers: Names = Field(
-        default=(), description="Roles of PostgreSQL that may read the view.", examples=[["analyst"]]
-    )
-    ranges: RangesShown | None = Field(
-        default=None,
-        description="How bounds of numbers and dates stand beside labels: two columns each, one of a range type, or "
-        "none.",
-        examples=["columns", "native", "text"],
-    )
-    names: Annotated[dict[str, Name], BeforeValidator(_names), WithJsonSchema(NAMES)] = Field(
+    names: Annotated[dict[str, Name], Checked(_names, NAMES)] = key(
+        "Other names for helper views and for the columns of bounds and of people, by their own.",
+        {"levels": "stays_labels", "age_low": "age_from"},
         default_factory=dict,
-        description="Other names for helper views and for the columns of bounds and of people, by their own.",
-        examples=[{"levels": "stays_labels", "age_low": "age_from"}],
     )
-    people: Flag = Field(
-        default=False,
-        description="Whether it is published how many people each block has, with `count: entities`.",
-        examples=[True, False],
+    people: Flag = key(
+        "Whether it is published how many people each block has, with `count: entities`.", True, False, default=False
     )
-    lock_timeout: Seconds = Field(
-        default=1, description="Seconds that readers may have to wait behind a publication.", examples=[1]
-    )
-    storage_version: StorageVersion | None = Field(
+    lock_timeout: Seconds = key("Seconds that readers may have to wait behind a publication.", 1, default=1)
+    storage_version: StorageVersion | None = key(
+        "Of DuckDB alone: the oldest version of DuckDB that has to read the release file.",
+        "v1.5.0",
+        "v1.2.0",
         default=None,
-        description="Of DuckDB alone: the oldest version of DuckDB that has to read the release file.",
-        examples=["v1.5.0", "v1.2.0"],
     )
-    path: Name | None = Field(
-        default=None, description="Of Spark alone: where the published tables are stored.", examples=["/data/published"]
-    )
-    readers_checked: Literal["by operator"] | None = Field(
+    path: Name | None = key("Of Spark alone: where the published tables are stored.", "/data/published", default=None)
+    readers_checked: Literal["by operator"] | None = key(
+        "Of Spark alone: who saw to it that readers reach publish.path and not private.path.",
+        "by operator",
         default=None,
-        description="Of Spark alone: who saw to it that readers reach publish.path and not private.path.",
-        examples=["by operator"],
     )
 
 
@@ -317,13 +283,8 @@ class Publish:
 class Private:
     """Where private state is of a source that cannot hold it (Spark)."""
 
-    url: Url = Field(
-        description="The database of the ledger: a file ledger.sqlite, or PostgreSQL.",
-        examples=["sqlite:///qblock/ledger.sqlite"],
-    )
-    path: Name = Field(
-        description="Where the cluster stores what nobody but the job may read.", examples=["/data/private"]
-    )
+    url: Url = key("The database of the ledger: a file ledger.sqlite, or PostgreSQL.", "sqlite:///qblock/ledger.sqlite")
+    path: Name = key("Where the cluster stores what nobody but the job may read.", "/data/private")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -334,46 +295,29 @@ class Versions:
     published although more than a fifth of the people left or came.
     """
 
-    joint: Literal["episodes", "none"] = Field(
+    joint: Literal["episodes", "none"] = key(
+        "How versions are checked together; none where nobody keeps an older one.",
+        "episodes",
+        "none",
         default="episodes",
-        description="How versions are checked together; none where nobody keeps an older one.",
-        examples=["episodes", "none"],
     )
-    audience: Names = Field(
-        default=(), description="Other releases that the same readers may hold.", examples=[["outpatients"]]
+    audience: Names = key("Other releases that the same readers may hold.", ["outpatients"], default=())
+    on_refusal: OnRefusal | None = key(
+        "What a run does where changes would not pass beside earlier versions.", "hold_back", "refuse", default=None
     )
-    on_refusal: OnRefusal | None = Field(
-        default=None,
-        description="What a run does where changes would not pass beside earlier versions.",
-        examples=["hold_back", "refuse"],
+    cohort: Cohort = key("How many newcomers of a block are shown together.", "auto", 20, default="auto")
+    skip: Share = key(
+        "How often a batch of newcomers is set aside unseen, where models need it.", 0.01, default=Fraction(1, 100)
     )
-    cohort: Cohort = Field(
-        default="auto", description="How many newcomers of a block are shown together.", examples=["auto", 20]
+    row_counts: Literal["unknown", "known"] = key(
+        "Whether it may be known how many rows somebody has in a block.", "unknown", "known", default="unknown"
     )
-    skip: Share = Field(
-        default=Fraction(1, 100),
-        description="How often a batch of newcomers is set aside unseen, where models need it.",
-        examples=[0.01],
-    )
-    row_counts: Literal["unknown", "known"] = Field(
-        default="unknown",
-        description="Whether it may be known how many rows somebody has in a block.",
-        examples=["unknown", "known"],
-    )
-    max_lag: Share | None = Field(
-        default=None, description="The share of the rows beyond which a release is lagging.", examples=[0.05]
-    )
-    max_wait: Age | None = Field(
-        default=None, description="The time beyond which a release is lagging.", examples=["8w"]
-    )
-    keep: Positive = Field(default=3, description="How many versions are kept for rollback.", examples=[3])
-    stale_after: Age | None = Field(
-        default=None, description="The age at which the release counts as stale.", examples=["36h", "8d"]
-    )
-    confirm: Digest | None = Field(
-        default=None,
-        description="The digest of a source that may be published though very many people went or came.",
-        examples=["0" * 64],
+    max_lag: Share | None = key("The share of the rows beyond which a release is lagging.", 0.05, default=None)
+    max_wait: Age | None = key("The time beyond which a release is lagging.", "8w", default=None)
+    keep: Positive = key("How many versions are kept for rollback.", 3, default=3)
+    stale_after: Age | None = key("The age at which the release counts as stale.", "36h", "8d", default=None)
+    confirm: Digest | None = key(
+        "The digest of a source that may be published though very many people went or came.", "0" * 64, default=None
     )
 
 
@@ -390,56 +334,43 @@ class Origin:
 class Spec:
     """A release spec, valid as far as the file alone can tell."""
 
-    version: Annotated[Literal[1], BeforeValidator(_version)] = Field(
-        description="The format of the file.", examples=[1]
+    version: Annotated[Literal[1], BeforeValidator(_version)] = key("The format of the file.", 1)
+    release: ReleaseName = key("The name of the release: letters, digits and _, at most 40.", "inpatients")
+    source: Source = key(
+        "Where the rows come from.",
+        {"url": "${WAREHOUSE_URL}", "table": "clinic.inpatient"},
+        {"file": "people.parquet"},
     )
-    release: ReleaseName = Field(
-        description="The name of the release: letters, digits and _, at most 40.", examples=["inpatients"]
+    attributes: dict[str, Annotated[Attribute, BeforeValidator(_shorthand)]] = key(
+        "The columns by name, each with its role; a column that is not named is not published.",
+        {"patient_id": "identifying", "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [5, 10]}}},
     )
-    source: Source = Field(
-        description="Where the rows come from.",
-        examples=[{"url": "${WAREHOUSE_URL}", "table": "clinic.inpatient"}, {"file": "people.parquet"}],
+    entity: Name | None = key("The column that says who a row is about.", "patient_id", default=None)
+    count: Literal["rows", "entities"] = key(
+        "Whether models count rows or the people whom the rows are about.", "rows", "entities", default="rows"
     )
-    attributes: dict[str, Annotated[Attribute, BeforeValidator(_shorthand)]] = Field(
-        description="The columns by name, each with its role; a column that is not named is not published.",
-        examples=[{"patient_id": "identifying", "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [5, 10]}}}],
+    privacy: Annotated[tuple[InstanceOf[Requirement], ...], WithJsonSchema({"type": "array"})] = key(
+        "Privacy models; all must hold.",
+        [{"k_anonymity": {"k": 5}}, {"t_closeness": {"t": 0.3, "sensitive": "diagnosis"}}],
     )
-    entity: Name | None = Field(
-        default=None, description="The column that says who a row is about.", examples=["patient_id"]
-    )
-    count: Literal["rows", "entities"] = Field(
-        default="rows",
-        description="Whether models count rows or the people whom the rows are about.",
-        examples=["rows", "entities"],
-    )
-    privacy: Annotated[tuple[InstanceOf[Requirement], ...], WithJsonSchema({"type": "array"})] = Field(
-        description="Privacy models; all must hold.",
-        examples=[[{"k_anonymity": {"k": 5}}, {"t_closeness": {"t": 0.3, "sensitive": "diagnosis"}}]],
-    )
-    suppression_limit: Limit = Field(
+    suppression_limit: Limit = key(
+        "How many rows may be left out: a fraction of the rows below 1, or a number of rows from 1.",
+        0,
+        0.02,
+        50,
         default=0,
-        description="How many rows may be left out: a fraction of the rows below 1, or a number of rows from 1.",
-        examples=[0, 0.02, 50],
     )
-    search: Search = Field(
-        default_factory=Search,
-        description="How a node is found and chosen.",
-        examples=[{"choose_by": "loss"}],
+    search: Search = key("How a node is found and chosen.", {"choose_by": "loss"}, default_factory=Search)
+    publish: Publish = key(
+        "Where readers find the view.", {"schema": "published", "readers": ["analyst"]}, default_factory=Publish
     )
-    publish: Publish = Field(
-        default_factory=Publish,
-        description="Where readers find the view.",
-        examples=[{"schema": "published", "readers": ["analyst"]}],
-    )
-    private: Private | None = Field(
+    private: Private | None = key(
+        "Of Spark alone: where ledger and private copies are.",
+        {"url": "sqlite:///qblock/ledger.sqlite", "path": "/data/private"},
         default=None,
-        description="Of Spark alone: where ledger and private copies are.",
-        examples=[{"url": "sqlite:///qblock/ledger.sqlite", "path": "/data/private"}],
     )
-    versions: Versions = Field(
-        default_factory=Versions,
-        description="How versions are checked together, and kept.",
-        examples=[{"keep": 5, "stale_after": "8d"}],
+    versions: Versions = key(
+        "How versions are checked together, and kept.", {"keep": 5, "stale_after": "8d"}, default_factory=Versions
     )
     origin: Annotated[InstanceOf[Origin], WithJsonSchema({})] = field(default_factory=Origin, repr=False, compare=False)
 

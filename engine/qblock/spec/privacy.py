@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from qblock.errors import ParameterError
+from qblock.errors import ParameterError, choices
 from qblock.models import BY_NAME, Model
-from qblock.models.base import Parameter
+from qblock.models.base import Kind, Parameter
 from qblock.models.multi import check_base
 from qblock.spec.document import Document, Path, Scalar
-from qblock.spec.fields import choices, exact_number, flag_of, null_or_text, table_parts, text_of, whole_number
+from qblock.spec.fields import (
+    check_keys,
+    exact_number,
+    flag_of,
+    null_or_text,
+    table_name,
+    table_parts,
+    text_of,
+    whole_number,
+)
 
 GUARD_KEYS = ("table", "entity", "value", "group")
 GUARDED = "guarded"
@@ -130,9 +140,10 @@ def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) ->
     if given is not None and not isinstance(given, dict):
         document.wrong(place, "{it} is not a mapping of parameters; write " + example(model))
         return None
+    given = given or {}
     count = len(document.problems)
-    sensitive = _sensitive(document, place, model, given or {}, sensitives)
-    values = _values(document, place, model, given or {}, sensitive)
+    sensitive = _sensitive(document, place, model, given, sensitives)
+    values = _values(document, place, model, given, sensitive)
     if len(document.problems) > count:
         return None
     prior, guards = values.get("prior"), values.get("predicates")
@@ -141,7 +152,7 @@ def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) ->
     if isinstance(guards, GuardTable):
         values["predicates"] = GUARDED
     attributes = sensitive or (None,)
-    built = [_build(document, place, model, values, attribute, len(attributes) > 1) for attribute in attributes]
+    built = [_build(document, place, model, values, attribute, len(sensitive) > 1) for attribute in attributes]
     models = tuple(item for item in built if item is not None)
     if len(models) < len(built):
         return None
@@ -218,9 +229,7 @@ def _values(
 
 
 def _by_attribute(raw: dict[str, Any], sensitive: tuple[str, ...]) -> dict[str, Any]:
-    unknown = [name for name in raw if name not in sensitive]
-    if unknown:
-        raise ValueError(f"{unknown[0]} is not one of the attributes named here; {choices(sensitive, unknown[0])}")
+    check_keys(raw, sensitive, "one of the attributes named here")
     return {name: _texts(raw.get(name, [])) for name in sensitive}
 
 
@@ -232,30 +241,12 @@ def _may_be_null(model: type[Model], name: str) -> bool:
 def read_parameter(declared: Parameter, raw: Any) -> Any:
     """The value of the file as the kind that a model declares; of a prior or of predicates also where they are from.
     Raises ValueError."""
-    match declared.kind:
-        case "whole":
-            return whole_number(raw)
-        case "rational":
-            return exact_number(raw)
-        case "flag":
-            return flag_of(raw)
-        case "choice":
-            return _word(declared.valid, raw)
-        case "values":
-            return _texts(raw)
-        case "population":
-            return _population(raw)
-        case "prior":
-            return read_prior(raw)
-        case "predicates":
-            return _predicates(raw)
-
-
-def _word(valid: Any, raw: Any) -> str:
+    if declared.kind != "choice":
+        return READERS[declared.kind](raw)
     given = raw.text if isinstance(raw, Scalar) else raw
-    if given not in valid:
-        raise ValueError("{it} is not valid; " + choices(valid, given))
-    return str(given)
+    if given not in declared.valid:  # type: ignore[operator]
+        raise ValueError("{it} is not valid; " + choices(declared.valid, given))  # type: ignore[arg-type]
+    return given
 
 
 def _texts(raw: Any) -> tuple[str | None, ...]:
@@ -267,9 +258,7 @@ def _texts(raw: Any) -> tuple[str | None, ...]:
 def _population(raw: Any) -> str:
     if isinstance(raw, dict) and list(raw) != ["table"]:
         raise ValueError("{it} does not name a table; write {table: schema.table}")
-    name = text_of(raw["table"] if isinstance(raw, dict) else raw)
-    table_parts(name)
-    return name
+    return table_name(raw["table"] if isinstance(raw, dict) else raw)
 
 
 def _predicates(raw: Any) -> str | tuple[tuple[str | None, ...], ...] | GuardTable:
@@ -315,18 +304,14 @@ def read_prior(raw: Any) -> Prior | str:
     if list(raw) == ["values"]:
         return PriorValues(_weights(raw["values"]))
     valid = ("from_table", "column", "where") if "from_table" in raw else ("values", "from_table")
-    unknown = [key for key in raw if key not in valid]
-    if unknown:
-        raise ValueError(f"{unknown[0]} is not a key of a prior; {choices(valid, unknown[0])}")
+    check_keys(raw, valid, "a key of a prior")
     if not {"from_table", "column"} <= set(raw):
         raise ValueError(f"{{it}} is not a prior; valid: {PRIOR_FORMS}")
     where = raw.get("where")
     if where is not None and not isinstance(where, dict):
         raise ValueError("`where` is not a mapping; write the value of each column: {year: 2024}")
-    table = text_of(raw["from_table"])
-    table_parts(table)
     pairs = tuple((column, null_or_text(value)) for column, value in (where or {}).items())
-    return PriorTable(table, text_of(raw["column"]), pairs)
+    return PriorTable(table_name(raw["from_table"]), text_of(raw["column"]), pairs)
 
 
 def _weights(raw: Any) -> tuple[tuple[str | None, int | Fraction], ...]:
@@ -345,12 +330,19 @@ def _weights(raw: Any) -> tuple[tuple[str | None, int | Fraction], ...]:
 
 def read_guards(raw: dict[str, Any]) -> GuardTable:
     """The mapping that `predicates` may be. Raises ValueError."""
-    unknown = [key for key in raw if key not in GUARD_KEYS]
-    if unknown:
-        raise ValueError(f"{unknown[0]} is not a key of predicates; {choices(GUARD_KEYS, unknown[0])}")
+    check_keys(raw, GUARD_KEYS, "a key of predicates")
     missing = [key for key in GUARD_KEYS[:3] if key not in raw]
     if missing:
         raise ValueError(f"{', '.join(missing)} is missing; write {{table: TABLE, entity: COLUMN, value: COLUMN}}")
-    given = {key: text_of(value) for key, value in raw.items()}
-    table_parts(given["table"])
-    return GuardTable(**given)
+    return GuardTable(**{key: text_of(value) for key, value in raw.items()} | {"table": table_name(raw["table"])})
+
+
+READERS: dict[Kind, Callable[[Any], Any]] = {
+    "whole": whole_number,
+    "rational": exact_number,
+    "flag": flag_of,
+    "values": _texts,
+    "population": _population,
+    "prior": read_prior,
+    "predicates": _predicates,
+}

@@ -10,7 +10,7 @@ from typing import Any
 from qblock.models import REGISTRY, Model, Range
 from qblock.models.base import Kind, Parameter
 from qblock.spec.checks import NULLS, ONLY
-from qblock.spec.fields import TEXTS_OR_NULL, closed_object, described
+from qblock.spec.fields import TEXTS_OR_NULL, closed_object, described, limits, plain_number
 from qblock.spec.load import ADAPTER
 from qblock.spec.model import ROLES
 from qblock.spec.privacy import parameters, required
@@ -166,7 +166,7 @@ def _example(declared: Parameter) -> Any:
     if isinstance(value, tuple | list):
         return [str(item) for item in value]
     if isinstance(value, Fraction):
-        return _number(value)
+        return plain_number(value)
     return value
 
 
@@ -176,21 +176,10 @@ def _values_of(declared: Parameter) -> Schema:
         return {"enum": list(declared.valid)}
     schema = KINDS[declared.kind]
     if isinstance(declared.valid, Range):
-        schema = schema | _limits(declared.valid)
+        schema = schema | limits(declared.valid)
     if declared.per_attribute:
         return {"anyOf": [schema, {"type": "object", "additionalProperties": schema}]}
     return schema
-
-
-def _limits(valid: Range) -> Schema:
-    limits: Schema = {"exclusiveMinimum" if valid.open_least else "minimum": _number(valid.least)}
-    if valid.most is not None:
-        limits["exclusiveMaximum" if valid.open_most else "maximum"] = _number(valid.most)
-    return limits
-
-
-def _number(limit: int | Fraction) -> int | float:
-    return int(limit) if limit.denominator == 1 else float(limit)
 
 
 def _two_sources(source: Schema) -> None:

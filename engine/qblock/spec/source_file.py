@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from qblock.errors import choices
 from qblock.spec.document import Document, Scalar
-from qblock.spec.fields import choices, text_of
+from qblock.spec.fields import text_of
 
 ENDINGS = (".parquet", ".csv")
 COMPRESSED = {"gz": "gunzip -k", "bz2": "bunzip2 -k", "xz": "unxz -k", "zst": "unzstd", "zip": "unzip"}

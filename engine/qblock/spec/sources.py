@@ -9,14 +9,27 @@ from datetime import date
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import ConfigDict, Discriminator, Tag
 from pydantic.dataclasses import dataclass
 
 from qblock.comparison import Kind
 from qblock.hierarchy import Grid, Hierarchy, HierarchyError, Layout, cuts, dates, digits, edges, ranges, suppress
 from qblock.hierarchy.builders import UNITS, check_edges, check_ends, check_finest, check_units, check_widths
 from qblock.hierarchy.written import LabelForm
-from qblock.spec.fields import NUMBERS, Level, Name, Positive, TableName, exact_number, listed, read_items, text_of
+from qblock.models.base import more_than
+from qblock.spec.fields import (
+    NUMBERS,
+    Checked,
+    Level,
+    Name,
+    Positive,
+    TableName,
+    exact_number,
+    in_range,
+    key,
+    listed,
+    text_of,
+)
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 STRICT = ConfigDict(
@@ -29,30 +42,6 @@ STRICT = ConfigDict(
 )
 
 
-def _widths(raw: object) -> tuple[int | Fraction, ...]:
-    if not isinstance(raw, list | tuple):
-        raise ValueError("{it} is not a list; write the widths, finer first: [5, 10, 20]")
-    widths = tuple(read_items(exact_number, raw))
-    check_widths(widths)
-    return widths
-
-
-def _edges(raw: object) -> tuple[int | Fraction, ...]:
-    if not isinstance(raw, list | tuple):
-        raise ValueError("{it} is not a list; write where ranges begin, in order: [0, 1, 5, 10]")
-    given = tuple(read_items(exact_number, raw))
-    check_edges(given)
-    return given
-
-
-def _units(raw: object) -> tuple[str, ...]:
-    if not isinstance(raw, list | tuple):
-        raise ValueError("{it} is not a list; write the levels, finer first: [month, quarter, year]")
-    units = tuple(read_items(text_of, raw))
-    check_units(units)
-    return units
-
-
 def _point(raw: object) -> int | Fraction | date:
     if isinstance(raw, date):
         return raw
@@ -62,36 +51,53 @@ def _point(raw: object) -> int | Fraction | date:
         raise ValueError("{it} is neither a number nor a date; write 0, or 2000-01-01") from None
 
 
-def _step(raw: object) -> int | Fraction:
-    step = exact_number(raw)
-    if step <= 0:
-        raise ValueError("{it} is out of range; valid: a number above 0, which each width is a multiple of")
-    return step
-
-
-Step = Annotated[int | Fraction, BeforeValidator(_step), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
+Step = Annotated[int | Fraction, in_range(more_than(0), "a number above 0, which each width is a multiple of")]
 Unit = Literal["day", "week", "month", "quarter"]
-Exact = Annotated[int | Fraction, BeforeValidator(exact_number), WithJsonSchema(NUMBERS)]
+Exact = Annotated[int | Fraction, Checked(exact_number, NUMBERS)]
+Width = Annotated[int | Fraction, Checked(exact_number, {"type": "number", "exclusiveMinimum": 0})]
+Widths = Annotated[
+    tuple[int | Fraction, ...],
+    Checked(
+        listed(exact_number, "the widths, finer first: [5, 10, 20]", check=check_widths),
+        {"type": "array", "minItems": 1, "items": {"type": "number", "exclusiveMinimum": 0}},
+    ),
+]
+Ends = Annotated[
+    tuple[int | Fraction, ...],
+    Checked(
+        listed(exact_number, "where ranges begin, in order: [0, 1, 5, 10]", check=check_edges),
+        {"type": "array", "minItems": 1, "uniqueItems": True, "items": NUMBERS},
+    ),
+]
+Units = Annotated[
+    tuple[str, ...],
+    Checked(
+        listed(text_of, "the levels, finer first: [month, quarter, year]", check=check_units),
+        {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"enum": list(UNITS)}},
+    ),
+]
+Columns = Annotated[
+    tuple[str, ...],
+    Checked(
+        listed(text_of, "a list of columns, leaf first", 1),
+        {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}},
+    ),
+]
+Point = Annotated[
+    int | Fraction | date,
+    Checked(_point, {"anyOf": [NUMBERS, {"type": "string", "pattern": f"^{DAY.pattern}$"}]}),
+]
 Labels = Annotated[
     LabelForm,
-    Field(
-        description="How ranges of whole numbers are written: 15-19, or [15, 20), as those of other numbers are.",
-        examples=["half_open"],
-    ),
+    key("How ranges of whole numbers are written: 15-19, or [15, 20), as those of other numbers are.", "half_open"),
 ]
 Finest = Annotated[
     Step | None,
-    Field(
-        description="The width of the cells that values are read as; nothing finer is counted or published.",
-        examples=[1, 0.5],
-    ),
+    key("The width of the cells that values are read as; nothing finer is counted or published.", 1, 0.5),
 ]
 Max = Annotated[
     Level | None,
-    Field(
-        description="The highest level that may be published; no highest where it is left out.",
-        examples=[2],
-    ),
+    key("The highest level that may be published; no highest where it is left out.", 2),
 ]
 
 
@@ -141,10 +147,10 @@ class Digits(HierarchySource):
 
     form = "digits"
     example = "{digits: 5}"
-    digits: Positive = Field(description="The length of the codes; each level masks one character more.", examples=[5])
+    digits: Positive = key("The length of the codes; each level masks one character more.", 5)
     from_: Annotated[
         Literal["right", "left"],
-        Field(alias="from", description="The end at which masking begins.", examples=["right", "left"]),
+        key("The end at which masking begins.", "right", "left", alias="from"),
     ] = "right"
     max: Max = None
 
@@ -162,27 +168,14 @@ class Ranges(HierarchySource):
 
     form = "ranges"
     example = "{ranges: [5, 10, 20]}"
-    ranges: Annotated[
-        tuple[int | Fraction, ...],
-        BeforeValidator(_widths),
-        WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": "number", "exclusiveMinimum": 0}}),
-    ] = Field(
-        description="The width of the ranges at each level; each is a multiple of the one before.",
-        examples=[[5, 10, 20]],
-    )
-    start: Exact = Field(default=0, description="Where a range begins.", examples=[0])
+    ranges: Widths = key("The width of the ranges at each level; each is a multiple of the one before.", [5, 10, 20])
+    start: Exact = key("Where a range begins.", 0, default=0)
     from_: Annotated[
         Exact | None,
-        Field(
-            alias="from",
-            description="Bottom coding: what lies below the first range from here on is one open label, <15.",
-            examples=[15],
-        ),
+        key("Bottom coding: what lies below the first range from here on is one open label, <15.", 15, alias="from"),
     ] = None
-    to: Exact | None = Field(
-        default=None,
-        description="Top coding: what lies from the last range up to here on is one open label, >=90.",
-        examples=[90],
+    to: Exact | None = key(
+        "Top coding: what lies from the last range up to here on is one open label, >=90.", 90, default=None
     )
     labels: Labels = "plain"
     finest: Finest = None
@@ -209,14 +202,7 @@ class Edges(HierarchySource):
 
     form = "edges"
     example = "{edges: [0, 1, 5, 10]}"
-    edges: Annotated[
-        tuple[int | Fraction, ...],
-        BeforeValidator(_edges),
-        WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "number"}}),
-    ] = Field(
-        description="Where ranges begin: below the first, and from the last on, labels are open.",
-        examples=[[0, 1, 5, 10]],
-    )
+    edges: Ends = key("Where ranges begin: below the first, and from the last on, labels are open.", [0, 1, 5, 10])
     labels: Labels = "plain"
     finest: Finest = None
     max: Max = None
@@ -238,18 +224,9 @@ class Dates(HierarchySource):
 
     form = "dates"
     example = "{dates: [month, year]}"
-    dates: Annotated[
-        tuple[str, ...],
-        BeforeValidator(_units),
-        WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"enum": list(UNITS)}}),
-    ] = Field(
-        description="The calendar unit of each level, finer first.",
-        examples=[["month", "year"], ["week", "iso_year"]],
-    )
-    finest: Unit | None = Field(
-        default=None,
-        description="The unit that values are read as; nothing finer is counted or published.",
-        examples=["day", "month"],
+    dates: Units = key("The calendar unit of each level, finer first.", ["month", "year"], ["week", "iso_year"])
+    finest: Unit | None = key(
+        "The unit that values are read as; nothing finer is counted or published.", "day", "month", default=None
     )
     max: Max = None
 
@@ -262,28 +239,15 @@ class Dates(HierarchySource):
         return hierarchy if self.finest is None else _in_cells(hierarchy, dates(attribute, values, [self.finest], kind))
 
 
-Point = Annotated[
-    int | Fraction | date,
-    BeforeValidator(_point),
-    WithJsonSchema({"anyOf": [NUMBERS, {"type": "string", "pattern": f"^{DAY.pattern}$"}]}),
-]
-
-
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Cutting:
     """The cuts of numbers or of dates: every min_width (of dates, days) from start, which is low unless given, and
     between the bounds."""
 
-    start: Point | None = Field(
-        default=None, description="Where a cut lies; `low` unless given.", examples=[0, "2000-01-01"]
-    )
-    min_width: Annotated[
-        int | Fraction,
-        BeforeValidator(exact_number),
-        WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
-    ] = Field(description="The width of the cells of level 1; of dates, days.", examples=[5, 30])
-    low: Point = Field(description="The lower bound, which is inside.", examples=[0, "2000-01-01"])
-    high: Point = Field(description="The upper bound, which is inside.", examples=[120, "2030-12-31"])
+    start: Point | None = key("Where a cut lies; `low` unless given.", 0, "2000-01-01", default=None)
+    min_width: Width = key("The width of the cells of level 1; of dates, days.", 5, 30)
+    low: Point = key("The lower bound, which is inside.", 0, "2000-01-01")
+    high: Point = key("The upper bound, which is inside.", 120, "2030-12-31")
 
     def __post_init__(self) -> None:
         if self.start is None:
@@ -305,9 +269,8 @@ class Cuts(HierarchySource):
 
     form = "cuts"
     example = "{cuts: {min_width: 5, low: 0, high: 120}}"
-    cuts: Cutting = Field(
-        description="Cells between declared bounds, twice as wide at each level.",
-        examples=[{"min_width": 5, "low": 0, "high": 120}],
+    cuts: Cutting = key(
+        "Cells between declared bounds, twice as wide at each level.", {"min_width": 5, "low": 0, "high": 120}
     )
     labels: Labels = "plain"
     max: Max = None
@@ -326,12 +289,8 @@ class CsvFile(HierarchySource):
 
     form = "file"
     example = "{file: CSV}"
-    file: Name = Field(
-        description="A CSV file with a header, one row for each value, leaf first.", examples=["hierarchies/age.csv"]
-    )
-    layout: Layout = Field(
-        default="header", description="As other tools write it: semicolons, and no header.", examples=["semicolons"]
-    )
+    file: Name = key("A CSV file with a header, one row for each value, leaf first.", "hierarchies/age.csv")
+    layout: Layout = key("As other tools write it: semicolons, and no header.", "semicolons", default="header")
     max: Max = None
 
 
@@ -341,14 +300,8 @@ class DimensionTable(HierarchySource):
 
     form = "table"
     example = "{table: T, levels: [...]}"
-    table: TableName = Field(
-        description="A table of the warehouse with one row for each value.", examples=["dimensions.region"]
-    )
-    levels: Annotated[
-        tuple[str, ...],
-        BeforeValidator(listed(text_of, "columns, leaf first", 1)),
-        WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}}),
-    ] = Field(description="Its columns, leaf first.", examples=[["town", "county", "country"]])
+    table: TableName = key("A table of the warehouse with one row for each value.", "dimensions.region")
+    levels: Columns = key("Its columns, leaf first.", ["town", "county", "country"])
     max: Max = None
 
 
@@ -390,8 +343,8 @@ def form_of(raw: Any) -> str | None:
 def _member(source: type[HierarchySource]) -> Any:
     if not source.is_word():
         return Annotated[source, Tag(f"form:{source.form}")]
-    without_keys = BeforeValidator(lambda raw: {} if raw == source.form else raw)
-    return Annotated[source, without_keys, WithJsonSchema({"const": source.form}), Tag(f"form:{source.form}")]
+    without_keys = Checked(lambda raw: {} if raw == source.form else raw, {"const": source.form})
+    return Annotated[source, without_keys, Tag(f"form:{source.form}")]
 
 
 if TYPE_CHECKING:

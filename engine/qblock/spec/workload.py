@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
-
+from qblock.models import Range
+from qblock.models.base import at_least, between
 from qblock.spec.document import Scalar
 from qblock.spec.fields import (
     TEXTS,
     TEXTS_OR_NULL,
-    choices,
+    Checked,
+    check_keys,
     closed_object,
     described,
-    exact_number,
+    in_range,
     null_or_text,
     text_of,
     whole_number,
 )
 
-DRAWN = ("queries", "seed", "attributes", "selectivity")
 FORMS = "{queries: 500, seed: 1}, or a list of queries: [{age: {from: 20, to: 29}, gender: [Female]}]"
 
 
@@ -75,25 +75,15 @@ def read_workload(raw: Any) -> Workload:
 
 
 def _drawn(raw: dict[str, Any]) -> DrawnWorkload:
-    unknown = [key for key in raw if key not in DRAWN]
-    if unknown:
-        raise ValueError(f"{unknown[0]} is not a key of a drawn workload; {choices(DRAWN, unknown[0])}")
+    check_keys(raw, tuple(DRAWN), "a key of a drawn workload")
     given: dict[str, Any] = {}
     for key, value in raw.items():
         try:
-            given[key] = Fraction(exact_number(value)) if key == "selectivity" else whole_number(value)
+            given[key] = DRAWN[key].read(value)
         except ValueError as error:
-            raise ValueError(str(error).replace("{it}", f"{key}: {_shown(value)}")) from None
-    drawn = DrawnWorkload(**given)
-    for key, valid, range_ in (
-        ("queries", 1 <= drawn.queries <= 100_000, "1 to 100000"),
-        ("seed", drawn.seed >= 0, "0 or more"),
-        ("attributes", drawn.attributes >= 0, "0 or more"),
-        ("selectivity", 0 < drawn.selectivity <= 1, "above 0, at most 1"),
-    ):
-        if not valid:
-            raise ValueError(f"{key}: {_shown(raw[key])} is out of range; valid: {range_}")
-    return drawn
+            shown = value.text if isinstance(value, Scalar) else str(value)
+            raise ValueError(str(error).replace("{it}", f"{key}: {shown}")) from None
+    return DrawnWorkload(**given)
 
 
 def _query(number: int, raw: Any) -> tuple[tuple[str, Condition], ...]:
@@ -115,19 +105,17 @@ def _condition(number: int, name: str, raw: Any) -> Condition:
     raise ValueError(f"{place}: neither values nor a range; write [a, b] or {{from: a, to: b}}")
 
 
-def _shown(value: Any) -> str:
-    return value.text if isinstance(value, Scalar) else str(value)
-
-
+DRAWN = {
+    "queries": in_range(between(1, 100_000), "1 to 100000", whole_number),
+    "seed": in_range(at_least(0), "0 or more", whole_number),
+    "attributes": in_range(at_least(0), "0 or more", whole_number),
+    "selectivity": in_range(Range(0, 1, open_least=True), "above 0, at most 1"),
+}
 _DRAWN_SCHEMA = closed_object(
-    queries=described({"type": "integer", "minimum": 1, "maximum": 100_000}, "How many queries are drawn.", 200),
-    seed=described({"type": "integer", "minimum": 0}, "Another seed draws other queries.", 0),
-    attributes=described({"type": "integer", "minimum": 0}, "How many quasi-identifiers a query is about.", 2),
-    selectivity=described(
-        {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-        "The share of evenly spread rows that answer a query.",
-        0.05,
-    ),
+    queries=described(DRAWN["queries"].schema, "How many queries are drawn.", 200),
+    seed=described(DRAWN["seed"].schema, "Another seed draws other queries.", 0),
+    attributes=described(DRAWN["attributes"].schema, "How many quasi-identifiers a query is about.", 2),
+    selectivity=described(DRAWN["selectivity"].schema, "The share of evenly spread rows that answer a query.", 0.05),
 )
 _RANGE_SCHEMA = {"minProperties": 1} | closed_object(
     **{
@@ -142,6 +130,5 @@ _QUERY_SCHEMA = {
 }
 WorkloadField = Annotated[
     Workload,
-    BeforeValidator(read_workload),
-    WithJsonSchema({"anyOf": [_DRAWN_SCHEMA, {"type": "array", "minItems": 1, "items": _QUERY_SCHEMA}]}),
+    Checked(read_workload, {"anyOf": [_DRAWN_SCHEMA, {"type": "array", "minItems": 1, "items": _QUERY_SCHEMA}]}),
 ]
