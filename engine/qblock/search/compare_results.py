@@ -276,8 +276,8 @@ LEVELS = b"qblock:levels"
 
 def frequency_set(task: Task, node: Node) -> pa.Table:
     """How often each combination of labels and sensitive values occurs at a node: a row for each that does, with the
-    label of every quasi-identifier (`*` for what is suppressed), the value of every sensitive attribute (NULL for none) as
-    texts, and `count` (int64; of rows, or of entities where the spec counts these, as the metadata says).
+    label of every quasi-identifier (`*` for what is suppressed), the value of every sensitive attribute (NULL for none)
+    as texts, and `count` (int64; of rows, or of entities where the spec counts these, as the metadata says).
 
     PRIVATE: fine nodes single out people. In the order of labels and values.
     """
