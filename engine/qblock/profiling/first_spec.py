@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
@@ -275,10 +276,8 @@ def render(
 ) -> str:
     """The text of a first spec (release.yaml.j2), with the reason of each role as a comment. source: its lines; title:
     of the table; left: columns whose role is left open."""
-    folder = FileSystemLoader(Path(__file__).parent)
-    environment = Environment(loader=folder, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
     people = rows if entity.chosen is None else entity.chosen.distinct
-    return environment.get_template("release.yaml.j2").render(
+    return _template().render(
         OPEN=OPEN,
         flow=_flow,
         name=file_name(title),
@@ -292,6 +291,13 @@ def render(
         steady=entity.chosen is not None,
         engine=ENGINES[engine],
     )
+
+
+@cache
+def _template() -> Template:
+    folder = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(loader=folder, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    return environment.get_template("release.yaml.j2")
 
 
 def _column_line(p: Proposal, left: Sequence[str]) -> str:

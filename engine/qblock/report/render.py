@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -46,6 +47,7 @@ def rendered(report: results.Report, form: Format) -> str:
     return template.render(report=report, pages=pages, script=Markup(script), digest=digest) + "\n"
 
 
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),

@@ -241,6 +241,7 @@ def connect(file: Path, *, read_only: bool = False, storage: str = STORAGE) -> d
     return _settled(connection)
 
 
+@cache
 def knows_storage(version: str) -> bool:
     """Whether the library can write a file that this version of it reads."""
     with _settled(duckdb.connect(":memory:")) as connection:
