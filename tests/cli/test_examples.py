@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,22 +63,33 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def publish(folder: Path, text: str) -> None:
+    (folder / "before.yaml").write_text(text, "utf-8")
+    assert run(["release", str(folder / "before.yaml"), "--quiet"]) == 0
+
+
+@pytest.fixture(scope="module")
+def published(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same after a release."""
+    folder = tmp_path_factory.mktemp("published") / "work"
+    shutil.copytree(template, folder)
+    publish(folder, SPEC)
+    return folder
+
+
 @pytest.fixture
-def folder(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(
+    name: str, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Path:
+    """Of a command, with what it is about."""
+    moved = name == "ledger move"
+    released = name.startswith(PUBLISHED) and not moved
     made = tmp_path / "work"
-    shutil.copytree(template, made)
+    shutil.copytree(request.getfixturevalue("published") if released else template, made)
     monkeypatch.chdir(made)
+    if moved:
+        publish(made, SPEC.replace("release: patients", "release: patients_2025"))
     return made
-
-
-def publish(text: str) -> None:
-    Path("before.yaml").write_text(text, "utf-8")
-    assert run(["release", "before.yaml", "--quiet"]) == 0
-
-
-PREPARED: dict[str, Callable[[], None]] = {
-    "ledger move": lambda: publish(SPEC.replace("release: patients", "release: patients_2025")),
-}
 
 
 def test_every_command_is_walked() -> None:
@@ -91,8 +102,6 @@ def test_the_help_ends_in_an_example_that_works(name: str, folder: Path, capfd: 
     assert run([*name.split(), "--help"]) == 0
     given = examples(capfd.readouterr().out)
     assert given
-    prepare = PREPARED.get(name, (lambda: publish(SPEC)) if name.startswith(PUBLISHED) else lambda: None)
-    prepare()
     for program, *arguments in given:
         assert program == "qblock"
         assert arguments[: len(name.split())] == name.split()

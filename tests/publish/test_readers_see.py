@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from fractions import Fraction
@@ -11,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from engines import create_table, database
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +29,7 @@ from qblock.release.erase import erase
 
 Columns = Mapping[str, Sequence[Any]]
 MakeJobs = Callable[..., list[Job]]
+MakeCopies = Callable[[Job, int], list[Job]]
 
 
 @pytest.fixture
@@ -73,6 +77,31 @@ def make_jobs(
             return jobs
 
         yield make
+
+
+@pytest.fixture
+def make_copies(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MakeCopies]:
+    """`make_copies(job, number)`: as many jobs that go on from where it is, each in a folder and a database of its own,
+    with the source, the private state and what is published."""
+    with ExitStack() as stack:
+
+        def copied(job: Job, number: int) -> list[Job]:
+            copies = []
+            for _ in range(number):
+                folder = tmp_path / secrets.token_hex(4)
+                shutil.copytree(job.folder, folder)
+                url = f"duckdb:///{folder}/warehouse.duckdb"
+                if engine_name == "postgresql":
+                    of = sa.make_url(job.url).database or ""
+                    url = stack.enter_context(database(request.getfixturevalue("server"), of))
+                settings = copy.deepcopy(job.settings)
+                more = {name: value for name, value in settings.items() if name not in ("source", "publish")}
+                made = new_job(engine_name, folder, url, **more)
+                made.settings["publish"] |= {k: v for k, v in settings["publish"].items() if k == "readers"}
+                copies.append(made)
+            return copies
+
+        yield copied
 
 
 def released(jobs: Sequence[Job], reader: str | None) -> list[Seen]:
@@ -312,10 +341,10 @@ def weeks(job: Job, reader: str | None, *changes: Sequence[str]) -> list[Seen]:
     return seen
 
 
-def test_nothing_is_told_of_people_who_wait(make_jobs: MakeJobs, reader: str | None) -> None:
+def test_nothing_is_told_of_people_who_wait(make_jobs: MakeJobs, make_copies: MakeCopies, reader: str | None) -> None:
     table = {"people": {name: [row[i] for row in BASE] for i, name in enumerate(("id", "block", "value"))}}
-    nobody, *jobs = make_jobs(
-        *[table] * (1 + len(AWAITED)),
+    nobody, first = make_jobs(
+        *[table] * 2,
         attributes={"block": PLAIN["q"], "value": "sensitive"},
         privacy=[{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}, {"t_closeness": {"t": 1}}],
         entity="id",
@@ -323,8 +352,10 @@ def test_nothing_is_told_of_people_who_wait(make_jobs: MakeJobs, reader: str | N
     )
     with same_moment():
         expected = weeks(nobody, reader, (), (), [LATER])
-        for awaited, job in zip(AWAITED.values(), jobs, strict=True):
-            for week, seen in zip(expected, weeks(job, reader, (), awaited, [LATER]), strict=True):
+        (begun,) = weeks(first, reader, ())
+        check_same(expected[0], begun)
+        for awaited, job in zip(AWAITED.values(), make_copies(first, len(AWAITED)), strict=True):
+            for week, seen in zip(expected[1:], weeks(job, reader, awaited, [LATER]), strict=True):
                 check_same(week, seen)
     assert nobody.query("SELECT version, previous FROM published.people_version") == [(2, 1)]
 
@@ -338,11 +369,13 @@ UNSEEN: dict[str, list[str]] = {
 }
 
 
-def test_nothing_is_told_of_changes_that_show_nothing(make_jobs: MakeJobs, reader: str | None) -> None:
+def test_nothing_is_told_of_changes_that_show_nothing(
+    make_jobs: MakeJobs, make_copies: MakeCopies, reader: str | None
+) -> None:
     """Not even that there was one: the version stays."""
     table = people([*SHOWN, ("z", 2), ("new", 3)])
-    unchanged, *jobs = make_jobs(
-        *[table] * (1 + len(UNSEEN)),
+    unchanged, first = make_jobs(
+        *[table] * 2,
         types={"s": "INTEGER"},
         files={"q.csv": BLOCKS},
         attributes={
@@ -357,7 +390,9 @@ def test_nothing_is_told_of_changes_that_show_nothing(make_jobs: MakeJobs, reade
     shown = ["DELETE FROM people WHERE q = 'z'", "INSERT INTO people VALUES ('y', 1), ('y', 2)"]
     with same_moment():
         expected = weeks(unchanged, reader, (), (), shown)
-        for unseen, job in zip(UNSEEN.values(), jobs, strict=True):
-            for week, seen in zip(expected, weeks(job, reader, (), unseen, shown), strict=True):
+        (begun,) = weeks(first, reader, ())
+        check_same(expected[0], begun)
+        for unseen, job in zip(UNSEEN.values(), make_copies(first, len(UNSEEN)), strict=True):
+            for week, seen in zip(expected[1:], weeks(job, reader, unseen, shown), strict=True):
                 check_same(week, seen)
     assert unchanged.query("SELECT version, previous, rows FROM published.people_version") == [(2, 1, 12)]
