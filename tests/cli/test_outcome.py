@@ -97,7 +97,7 @@ def test_a_signal_before_the_publication(
 def test_a_signal_while_the_answer_is_printed(
     job: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(publish, "_print_published", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(publish, "_published", raising(KeyboardInterrupt()))
     file = tmp_path / "result.json"
     status, err = ended(capsys, "release", job.spec.path, "--quiet", "--result", file)
     assert (status, err) == (130, "qblock: interrupted: version 1 was published\n")

@@ -10,7 +10,8 @@ import pytest
 from release.jobs import Job
 
 from qblock.cli.app import run
-from qblock.cli.render import few_shown, limit, print_minimal
+from qblock.cli.output import display
+from qblock.cli.render import few_shown, limit, minimal_lines
 from qblock.results.base import Guarantee
 
 pytestmark = pytest.mark.either_engine
@@ -48,11 +49,11 @@ def test_most_hidden_is_of_little_use() -> None:
 def test_ten_minimal_nodes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     nodes = [[11 - i, i] for i in range(12)]
     words = {name: tuple(f"{name} at {level}" for level in range(12)) for name in ("a", "b")}
-    print_minimal(nodes, words, every=False)
+    display(minimal_lines(nodes, words, every=False))
     ten = capsys.readouterr().out
     assert ten.count("a at") == 10
     assert ten.rstrip().endswith("... and 2 more: --nodes minimal")
-    print_minimal(nodes, words, every=True)
+    display(minimal_lines(nodes, words, every=True))
     out = capsys.readouterr().out
     assert (out.count("a at"), "more" in out) == (12, False)
 
@@ -62,7 +63,7 @@ def test_a_node_of_many_levels_is_not_cut_off(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     words = {f"column_{i}": ("suppressed to *",) for i in range(60)}
-    print_minimal([[0] * 60], words, every=False)
+    display(minimal_lines([[0] * 60], words, every=False))
     out = capsys.readouterr().out
     assert "…" not in out
     assert "".join(re.findall(r"^  ([0,]+)", out, re.M)) == ",".join("0" * 60)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qblock.cli.job import keep_own_files
-from qblock.cli.output import Json, Quiet, SpecPath, answer, console, load_release, progress, shown, table
-from qblock.cli.render import model_of, print_weights, reached_of, requested_of
+from qblock.cli.output import Json, Lines, Quiet, SpecPath, deliver, listed, load_release, progress, shown, table
+from qblock.cli.render import model_of, not_computed, reached_of, requested_of, weight_lines
 from qblock.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,10 +68,7 @@ def compare(
             )
         with progress(quiet) as report:
             recodings = release.compare_recodings(progress=report)
-        if json_:
-            answer(recodings)
-        else:
-            _print_recodings(recodings)
+        deliver(recodings, _compared_recodings(recodings), json_)
         recodings.raise_refused()
         return
     if csv is not None:
@@ -86,41 +83,35 @@ def compare(
     if parquet is not None:
         write_parquet(nodes_table(comparison), parquet)
     result = compared(comparison)
-    if json_:
-        answer(result)
-    else:
-        _print(result)
+    deliver(result, _compared(result), json_)
 
 
-def _print(result: Compared) -> None:
-    out = console()
-    out.print(
+def _compared(result: Compared) -> Lines:
+    yield (
         f"{result.rows:,} rows; {len(result.definitions)} definitions at each of {result.nodes_total:,} nodes, with "
         f"{result.queries:,} statements in {result.seconds:.1f} s"
     )
     if result.suppressed_rows_allowed:
-        out.print(
+        yield (
             f"Values and verdicts are those within the suppression limit of {result.suppressed_rows_allowed:,} rows."
         )
-    _print_reach(result)
-    _print_epsilons(result)
-    _print_requested(result)
-    _print_granted(result)
+    yield from _reach(result)
+    yield from _epsilons(result)
+    yield from _requested(result)
+    yield from _granted(result)
     checked, wrong = result.monotonicity.checked, result.monotonicity.violations
-    out.print()
-    out.print(
+    yield ""
+    yield (
         f"Self-check: {len(checked)} of the values may never get weaker upward in the lattice; "
         + (f"{len(wrong)} DO, which is a fault of qblock" if wrong else "none does")
     )
     for violation in wrong[:MOST]:
-        out.print(f"  {violation.column}: {list(violation.finer)} -> {list(violation.coarser)}")
-    for missing in result.not_computed:
-        out.print(f"not computed: {missing.what}, {missing.why}")
-    for warning in result.warnings:
-        out.print(f"warning: {warning}")
+        yield f"  {violation.column}: {list(violation.finer)} -> {list(violation.coarser)}"
+    yield from not_computed(result.not_computed)
+    yield from listed("warning", result.warnings)
 
 
-def _print_reach(result: Compared) -> None:
+def _reach(result: Compared) -> Lines:
     lines = []
     for definition in result.definitions:
         for column, stricter in zip(definition.columns, definition.stricter, strict=True):
@@ -131,10 +122,10 @@ def _print_reach(result: Compared) -> None:
     heading = (
         "\nTightest values: what the finest and the most general node reach, and how many nodes have a finite value"
     )
-    console().print(table(heading, ["definition", "holds for", "finest", "most general", "finite"], lines))
+    yield table(heading, ["definition", "holds for", "finest", "most general", "finite"], lines)
 
 
-def _print_epsilons(result: Compared) -> None:
+def _epsilons(result: Compared) -> Lines:
     names = ", ".join(result.quasi_identifiers)
     for of in result.epsilon:
         finite = [node for node in of.nodes if any(value not in (None, "inf") for value in node.epsilon)]
@@ -145,12 +136,11 @@ def _print_epsilons(result: Compared) -> None:
         )
         if len(finite) > MOST:
             title += f"; the {MOST} most general of {len(finite):,} nodes, all of them with --csv"
-        console().print(table(title, ["node", *of.adversaries], lines))
+        yield table(title, ["node", *of.adversaries], lines)
 
 
-def _print_granted(result: Compared) -> None:
+def _granted(result: Compared) -> Lines:
     """What each definition grants as epsilon-privacy, beside what is satisfied: a line for each adversary."""
-    out = console()
     for name in result.sensitive:
         lines, none = [], []
         about = [grant for grant in result.granted if grant.sensitive == name]
@@ -169,32 +159,29 @@ def _print_granted(result: Compared) -> None:
             "it satisfies"
         )
         if lines:
-            out.print(table(title, ["definition", "adversary", "grants", "satisfied"], lines))
-        for line in none:
-            out.print(line)
+            yield table(title, ["definition", "adversary", "grants", "satisfied"], lines)
+        yield from none
     if result.granted:
-        out.print("Against class IV, who may know anything, no definition grants any.")
+        yield "Against class IV, who may know anything, no definition grants any."
 
 
-def _print_requested(result: Compared) -> None:
+def _requested(result: Compared) -> Lines:
     metrics = list(result.nodes[0].metrics)
     lines = []
     for entry in result.asked:
         figures = [shown(entry.best[name].value) if entry.best else "-" for name in metrics]
         lines.append([entry.definition, f"{entry.satisfying:,}", f"{len(entry.minimal):,}", *figures])
     columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in metrics)]
-    out = console()
-    out.print(table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines))
+    yield table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines)
     for first, second in result.same_nodes:
-        out.print(f"{first} and {second} admit the same nodes")
+        yield f"{first} and {second} admit the same nodes"
     for pair in result.directly_more_useful:
-        out.print(f"{pair.more} admits every node that {pair.less} admits, and {pair.nodes_of_more_only:,} more")
+        yield f"{pair.more} admits every node that {pair.less} admits, and {pair.nodes_of_more_only:,} more"
 
 
-def _print_recodings(result: ComparedRecodings) -> None:
+def _compared_recodings(result: ComparedRecodings) -> Lines:
     """Figures, tightest values and what is seen of each column, a column of the table for each recoding."""
-    out = console()
-    out.print(
+    yield (
         f"{result.rows:,} rows; two recodings under the same privacy models, at most "
         f"{result.suppressed_rows_allowed:,} rows suppressed in each; {result.queries:,} statements in "
         f"{result.seconds:.1f} s"
@@ -205,10 +192,9 @@ def _print_recodings(result: ComparedRecodings) -> None:
         if side is not None and side.levels is not None:
             levels = zip(result.quasi_identifiers, side.levels, strict=True)
             node = ", ".join(f"{column} level {level}" for column, level in levels) + "; "
-        out.print(f"{title}: {'' if side else 'no answer: '}{node}{why}")
-    for warning in result.warnings:
-        out.print(f"warning: {warning}")
-    print_weights(result.weights)
+        yield f"{title}: {'' if side else 'no answer: '}{node}{why}"
+    yield from listed("warning", result.warnings)
+    yield from weight_lines(result.weights)
     known = next((side for side in sides if side is not None), None)
     if known is None:
         return
@@ -216,8 +202,8 @@ def _print_recodings(result: ComparedRecodings) -> None:
     def line(name: str, values: Iterable[Any]) -> list[str]:
         return [name, *map(shown, values)]
 
-    out.print()
-    out.print("Utility and cost: of precision more is better, of everything else less")
+    yield ""
+    yield "Utility and cost: of precision more is better, of everything else less"
     figures = [
         line("published blocks", (side and side.blocks for side in sides)),
         line("suppressed rows", (side and side.suppressed for side in sides)),
@@ -225,20 +211,20 @@ def _print_recodings(result: ComparedRecodings) -> None:
         line("seconds", (side and side.seconds for side in sides)),
         line("statements", (side and side.statements for side in sides)),
     ]
-    out.print(table("", ["figure", *TITLES], figures))
+    yield table("", ["figure", *TITLES], figures)
     drawn = "drawn queries" if result.workload.drawn else "queries of the spec"
-    out.print(f"query error: over {result.workload.queries:,} {drawn} (search.workload)")
-    out.print()
-    out.print("Tightest values: what each of the two satisfies of what is asked")
+    yield f"query error: over {result.workload.queries:,} {drawn} (search.workload)"
+    yield ""
+    yield "Tightest values: what each of the two satisfies of what is asked"
     guarantees = [
         line(f"{model_of(entry)}: {requested_of(entry)}", (side and reached_of(side.tightest[i]) for side in sides))
         for i, entry in enumerate(known.tightest)
     ]
-    out.print(table("", ["asked", *TITLES], guarantees))
-    out.print()
-    out.print("What readers see, by share of the published rows")
+    yield table("", ["asked", *TITLES], guarantees)
+    yield ""
+    yield "What readers see, by share of the published rows"
     columns = [
         line(column.attribute, (side and (side.attributes[i].words or None) for side in sides))
         for i, column in enumerate(known.attributes)
     ]
-    out.print(table("", ["column", *TITLES], columns))
+    yield table("", ["column", *TITLES], columns)

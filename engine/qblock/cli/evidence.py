@@ -13,13 +13,28 @@ import typer
 from rich.padding import Padding
 
 from qblock.cli.job import Wait, keep_own_files, replace_whole
-from qblock.cli.output import Json, Quiet, SpecPath, answer, console, load_release, progress, shown, table
+from qblock.cli.output import (
+    Json,
+    Lines,
+    Quiet,
+    SpecPath,
+    Unwrapped,
+    answer,
+    deliver,
+    display,
+    head_line,
+    listed,
+    load_release,
+    progress,
+    shown,
+    table,
+)
 from qblock.cli.streams import say
 from qblock.errors import InputError, QblockError, choices
 from qblock.files import problem_of
 
 if TYPE_CHECKING:
-    from qblock.api import Event, Format, History, MarginTrend, Release, Report
+    from qblock.api import Ended, Event, Format, History, MarginTrend, Rekeyed, Release, Report, Retyped
 
 COLUMNS = ("time (UTC)", "version", "state", "rows", "node", "chosen")
 FORMS: dict[str, Format] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
@@ -33,19 +48,19 @@ def history(spec: SpecPath, json_: Json = False) -> None:
 
     --json has every event of a run.
     """
+    past = load_release(spec).history()
+    deliver(past, _history(past), json_)
+
+
+def _history(past: History) -> Lines:
     from qblock.api import NOT_PROTECTED
 
-    past = load_release(spec).history()
-    if json_:
-        answer(past)
-        return
-    out = console()
     if not past.events:
-        out.print(f"No event of release {past.release} yet.")
+        yield f"No event of release {past.release} yet."
         return
-    _print_runs(past)
+    yield from _runs(past)
     if any(_choice(event).endswith("*") for event in past.events):
-        out.print(f"* {NOT_PROTECTED}")
+        yield f"* {NOT_PROTECTED}"
     if past.margin_trend:
         cells = [
             [
@@ -58,22 +73,21 @@ def history(spec: SpecPath, json_: Json = False) -> None:
             ]
             for trend in past.margin_trend
         ]
-        out.print()
-        out.print("Guarantees, as last checked, and their margins")
-        out.print(table("", ["version", "model", "asked", "satisfied", "margin", "change"], cells))
+        yield ""
+        yield "Guarantees, as last checked, and their margins"
+        yield table("", ["version", "model", "asked", "satisfied", "margin", "change"], cells)
     if past.current is not None:
         age = timedelta(seconds=past.age_seconds or 0)
         stale = ", longer ago than the spec allows: STALE" if past.stale else ""
-        out.print()
-        out.print(f"Readers see version {past.current}, published {age} ago{stale}.")
+        yield ""
+        yield f"Readers see version {past.current}, published {age} ago{stale}."
     if past.retired_at is not None:
-        out.print()
-        out.print(f"Readers see nothing: the release was retired on {past.retired_at[:10]}.")
+        yield ""
+        yield f"Readers see nothing: the release was retired on {past.retired_at[:10]}."
 
 
-def _print_runs(past: History) -> None:
+def _runs(past: History) -> Lines:
     """A line for each run, and below it at full width why, and what it dropped."""
-    out = console()
     names = next((event.quasi_identifiers for event in reversed(past.events) if event.quasi_identifiers), ())
     lines, below = [list(COLUMNS)], [[f"(node: levels of {', '.join(names)})"] if names else []]
     for run in past.runs:
@@ -92,9 +106,8 @@ def _print_runs(past: History) -> None:
         below.append([*run.reasons, *dropped])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line, more in zip(lines, below, strict=True):
-        out.print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-        for text in more:
-            out.print(Padding(text, (0, 0, 0, 4)))
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        yield from (Padding(text, (0, 0, 0, 4)) for text in more)
 
 
 def _choice(event: Event) -> str:
@@ -140,15 +153,12 @@ def upgrade(
     from qblock.api import Ledger
 
     upgraded = Ledger(target, name_values=True).upgrade()
-    if json_:
-        answer(upgraded)
-    else:
-        said = f"The ledger went from {upgraded.before} to {upgraded.after}."
-        if upgraded.before is None:
-            said = f"The ledger is made, at {upgraded.after}."
-        elif upgraded.before == upgraded.after:
-            said = f"The ledger is at {upgraded.after}: nothing to do."
-        console().print(said)
+    said = f"The ledger went from {upgraded.before} to {upgraded.after}."
+    if upgraded.before is None:
+        said = f"The ledger is made, at {upgraded.after}."
+    elif upgraded.before == upgraded.after:
+        said = f"The ledger is at {upgraded.after}: nothing to do."
+    deliver(upgraded, [said], json_)
 
 
 @ledger.command("rekey")
@@ -164,17 +174,19 @@ def rekey(
     All releases that share the crosswalk move, with everybody in it, people who have left the source too; checks of
     versions together find what they found before. No run may be in progress there (exit status 4, naming the release).
     """
-    from qblock.api import BACKUPS, Ledger
+    from qblock.api import Ledger
 
     rekeyed = Ledger(target, name_values=True).rekey(wait=wait)
-    if json_:
-        answer(rekeyed)
-        return
-    out = console()
-    out.print(f"The crosswalk has a new key; it is number {rekeyed.keys}, and the older ones are kept for the chain.")
+    deliver(rekeyed, _rekeyed(rekeyed), json_)
+
+
+def _rekeyed(rekeyed: Rekeyed) -> Lines:
+    from qblock.api import BACKUPS
+
+    yield f"The crosswalk has a new key; it is number {rekeyed.keys}, and the older ones are kept for the chain."
     for release, n in rekeyed.releases.items():
-        out.print(f"Release {release}: {shown(n)} people moved to it.")
-    out.print(f"Note: {BACKUPS}")
+        yield f"Release {release}: {shown(n)} people moved to it."
+    yield f"Note: {BACKUPS}"
 
 
 @ledger.command("retype")
@@ -184,15 +196,15 @@ def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
     Needed after a column's type has changed, which the job refuses: every kept value must read the same in both types.
     """
     retyped = load_release(spec).retype(wait=wait)
-    if json_:
-        answer(retyped)
-        return
-    out = console()
+    deliver(retyped, _retyped(retyped), json_)
+
+
+def _retyped(retyped: Retyped) -> Lines:
     if retyped.status == "unchanged":
-        out.print("The crosswalk has the types of the source's columns: nothing to do.")
+        yield "The crosswalk has the types of the source's columns: nothing to do."
     for change in retyped.columns:
         types = f"from {change.before} to {change.now}"
-        out.print(f"{change.column}: {types}, {change.values} values are written differently now.")
+        yield f"{change.column}: {types}, {change.values} values are written differently now."
 
 
 @ledger.command("move")
@@ -209,17 +221,16 @@ def move(
     The chain of events continues under the new name. What readers see now is then shown by the view of SPEC.
     """
     moved = load_release(spec).move_from(earlier, wait=wait)
-    if json_:
-        answer(moved)
-        return
-    out = console()
+    deliver(moved, _moved(moved, earlier), json_)
+
+
+def _moved(moved: Ended, earlier: str) -> Lines:
     if moved.status == "unchanged":
-        out.print(f"Nothing to do: release {moved.release} is what the spec says.")
+        yield f"Nothing to do: release {moved.release} is what the spec says."
         return
-    out.print(f"Release {earlier} is {moved.release} now, published as {moved.view} (version {moved.version}).")
-    for note in moved.notes:
-        out.print(f"Note: {note}")
-    out.print(f"Ledger head {moved.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")
+    yield f"Release {earlier} is {moved.release} now, published as {moved.view} (version {moved.version})."
+    yield from listed("Note", moved.notes)
+    yield head_line(moved.ledger_head)
 
 
 def report(
@@ -286,7 +297,7 @@ def report(
         return
     chosen = None if form is None else _known(form)
     if output is not None:
-        console().print(ReportFile(output, release, "--output", chosen).write(build), soft_wrap=True)
+        display([Unwrapped(ReportFile(output, release, "--output", chosen).write(build))])
     elif chosen is None or chosen == "html":
         raise InputError("a report in HTML is a file: name it with -o report.html, or give --format md")
     else:

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,6 +64,29 @@ def answer(value: Answer | dict[str, Any]) -> None:
     print(json_text(value if isinstance(value, dict) else value.to_dict(), sys.stdout, indent=2))
 
 
+class Unwrapped(str):
+    """A line that is printed as it is, however long."""
+
+
+Lines = Iterable[RenderableType]
+"""What people are shown of an answer, each part below the one before."""
+
+
+def deliver(value: Answer, lines: Lines, json_: bool) -> None:
+    """Print an answer, for machines or for people."""
+    if json_:
+        answer(value)
+    else:
+        display(lines)
+
+
+def display(lines: Iterable[RenderableType]) -> None:
+    """Print each part below the one before."""
+    out = console()
+    for part in lines:
+        out.print(part, soft_wrap=isinstance(part, Unwrapped))
+
+
 class _Console(Console):
     """Prints each text in one paragraph: an end of a line within a name or a value is escaped, like all that a terminal
     obeys. Lines of our own are printed one by one."""
@@ -79,6 +102,16 @@ def console(*, markup: bool = False) -> Console:
     """
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else 120
     return _Console(file=styled(sys.stdout), highlight=False, width=width, markup=markup, emoji=False)
+
+
+def listed(word: str, lines: Iterable[str]) -> Lines:
+    """Lines that begin with the same word."""
+    yield from (f"{word}: {line}" for line in lines)
+
+
+def head_line(head: str | None) -> str:
+    """The end of the ledger's chain, for whoever keeps it."""
+    return f"Ledger head {head} (keep it elsewhere: it shows whether the ledger's end was cut)"
 
 
 def words_grid(rows: Iterable[tuple[str, str]]) -> RenderableType:
@@ -168,19 +201,20 @@ def every_so_often(write: Callable[[str], None]) -> ProgressReport:
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[ProgressReport | None]:
-    """What is told how far a search is; None where nobody wants to know."""
+def progress(quiet: bool, *, at_once: bool = True) -> Iterator[ProgressReport | None]:
+    """What is told how far a search is; None where nobody wants to know. at_once: whether a bar is drawn before the
+    first report, which would be over a question that is asked till then."""
     if quiet:
         yield None
     elif sys.stderr.isatty():
-        with _bar() as report:
+        with _bar(at_once) as report:
             yield report
     else:
         yield every_so_often(lambda line: say(f"qblock: {line}"))
 
 
 @contextmanager
-def _bar() -> Iterator[ProgressReport]:
+def _bar(at_once: bool) -> Iterator[ProgressReport]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     bar = Progress(
@@ -191,33 +225,19 @@ def _bar() -> Iterator[ProgressReport]:
         console=Console(file=styled(sys.stderr)),
         transient=True,
     )
-    with bar:
-        line = bar.add_task("reading the source", total=None, more="")
+    line = bar.add_task("reading the source", total=None, more="")
 
-        def report(reached: SearchProgress) -> None:
-            more = f"{reached.decided:,}/{reached.decided + reached.left:,} nodes, {reached.questions:,} questions"
-            if reached.remaining is not None and reached.left:
-                more += f", about {duration(reached.remaining)} more"
-            total = None if reached.stage == "walk" else reached.decided + reached.left
-            bar.update(line, description=STAGES[reached.stage], completed=reached.decided, total=total, more=more)
+    def report(reached: SearchProgress) -> None:
+        bar.start()
+        more = f"{reached.decided:,}/{reached.decided + reached.left:,} nodes, {reached.questions:,} questions"
+        if reached.remaining is not None and reached.left:
+            more += f", about {duration(reached.remaining)} more"
+        total = None if reached.stage == "walk" else reached.decided + reached.left
+        bar.update(line, description=STAGES[reached.stage], completed=reached.decided, total=total, more=more)
 
+    if at_once:
+        bar.start()
+    try:
         yield report
-
-
-@contextmanager
-def progress_once_begun(quiet: bool) -> Iterator[ProgressReport | None]:
-    """`progress` from the first report on: no bar is drawn over a question that is asked before."""
-    if quiet:
-        yield None
-        return
-    begun: list[ProgressReport] = []
-    with ExitStack() as stack:
-
-        def report(reached: SearchProgress) -> None:
-            if not begun:
-                inner = stack.enter_context(progress(False))
-                assert inner is not None
-                begun.append(inner)
-            begun[0](reached)
-
-        yield report
+    finally:
+        bar.stop()

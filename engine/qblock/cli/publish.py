@@ -26,23 +26,27 @@ from qblock.cli.job import (
 from qblock.cli.output import (
     Churn,
     Json,
+    Lines,
     Quiet,
     SpecPath,
+    Unwrapped,
     answer,
     check_asking,
     confirmed,
-    console,
+    deliver,
+    display,
+    head_line,
+    listed,
     load_release,
     progress,
-    progress_once_begun,
 )
-from qblock.cli.render import print_columns, print_forecast, print_tightest, where
+from qblock.cli.render import column_words, forecast_lines, guarantee_lines, where
 from qblock.cli.streams import say
 from qblock.errors import InputError
 from qblock.files import read_input
 
 if TYPE_CHECKING:
-    from qblock.api import DryRun, Erased, Planned, Published, Release, Sharing, Verified
+    from qblock.api import DryRun, Ended, Erased, Planned, Published, Release, Sharing, Verified
     from qblock.cli.job import RunResult
 
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Only show what would be done, step by step; write nothing.")]
@@ -58,33 +62,28 @@ def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
     a release that lags and has a version the source is opened: whether enough people wait for another one.
     """
     release = load_release(spec)
-    print_plan(release.plan(churn=churn), json_, release)
+    planned = release.plan(churn=churn)
+    deliver(planned, _planned(planned, release), json_)
 
 
-def print_plan(planned: Planned, json_: bool, release: Release | None = None) -> None:
-    """Show what is known ahead of a job, and its steps. release: whose levels are said in words."""
-    if json_:
-        answer(planned)
-        return
-    out = console()
+def _planned(planned: Planned, release: Release | None = None) -> Lines:
+    """What is known ahead of a job, and its steps. release: whose levels are said in words."""
     if planned.changes is not None:
-        out.print(f"Changes: {planned.changes.why}")
+        yield f"Changes: {planned.changes.why}"
     if planned.levels is not None:
-        out.print(f"Levels: {planned.levels}")
+        yield f"Levels: {planned.levels}"
         if release is not None:
-            print_columns(release.in_words(planned.levels.next or planned.levels.current))
-    for note in planned.notes:
-        out.print(f"Note: {note}")
+            yield column_words(release.in_words(planned.levels.next or planned.levels.current))
+    yield from listed("Note", planned.notes)
     if planned.missing_rights:
-        out.print("Missing rights, for an administrator to grant (`qblock grants SPEC` says what each is for):")
-        for right in planned.missing_rights:
-            out.print(f"    {right.statement}", soft_wrap=True)
+        yield "Missing rights, for an administrator to grant (`qblock grants SPEC` says what each is for):"
+        yield from (Unwrapped(f"    {right.statement}") for right in planned.missing_rights)
     steps = Table.grid(padding=(0, 1))
     for number, step in enumerate(planned.steps, 1):
         steps.add_row(f"{number:2}.", step.description)
-    out.print(steps)
+    yield steps
     if planned.forecast is not None:
-        print_forecast(planned.forecast)
+        yield from forecast_lines(planned.forecast)
 
 
 def release(
@@ -149,39 +148,36 @@ def release(
         return published
 
     def show(result: RunResult) -> None:
-        if json_:
-            answer(result)
-        elif result.status == "dry_run":
-            console().print(f"A dry run of {result.release} is done: `qblock history` has what it came to.")
-        elif result.reason is None:
-            _print_published(result, "Published", verbose=verbose)
+        deliver(result, _published(result, "Published", verbose=verbose), json_)
 
     job.run(perform, show)
 
 
-def _print_published(result: RunResult, what: str, *, verbose: bool = False) -> None:
+def _published(result: RunResult, what: str, *, verbose: bool = False) -> Lines:
+    """What a run has published; nothing of one that failed, which says so itself."""
     from qblock.api import Published, waiting_words
 
-    assert isinstance(result, Published)
-    out, version = console(), result.version
+    if result.status == "dry_run":
+        yield f"A dry run of {result.release} is done: `qblock history` has what it came to."
+    if result.reason is not None or not isinstance(result, Published):
+        return
     waiting = waiting_words(result.waiting, result.lag.to_dict()) if result.waiting else ""
     if result.status == "unchanged":
-        stays = f"Version {version} stays: {waiting}"
-        same = f"Nothing to do: version {version} holds this data and this spec"
-        out.print(f"{stays if waiting else same}; --force publishes again.")
+        stays = f"Version {result.version} stays: {waiting}"
+        same = f"Nothing to do: version {result.version} holds this data and this spec"
+        yield f"{stays if waiting else same}; --force publishes again."
         return
-    out.print(f"{what} version {version} as {result.view}: {result.rows:,} rows", end="")
-    out.print(f", {result.suppressed:,} suppressed" if result.suppressed else "")
-    print_columns(result.in_words)
-    print_tightest(result.tightest)
+    suppressed = f", {result.suppressed:,} suppressed" if result.suppressed else ""
+    yield f"{what} version {result.version} as {result.view}: {result.rows:,} rows{suppressed}"
+    yield column_words(result.in_words)
+    yield from guarantee_lines(result.tightest)
     if waiting:
-        out.print(f"Not shown yet: {waiting}")
-    for note in result.notes:
-        out.print(f"Note: {note}")
+        yield f"Not shown yet: {waiting}"
+    yield from listed("Note", result.notes)
     if verbose:
-        out.print(where(result))
-    out.print(f"Content {result.digest}")
-    out.print(f"Ledger head {result.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")
+        yield where(result)
+    yield f"Content {result.digest}"
+    yield head_line(result.ledger_head)
 
 
 def verify(
@@ -191,29 +187,23 @@ def verify(
 ) -> None:
     """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
     result = load_release(spec).verify(head=head)
-    if json_:
-        answer(result)
-    else:
-        _print_verified(result)
+    deliver(result, _verified(result), json_)
     result.raise_problems()
 
 
-def _print_verified(result: Verified) -> None:
-    out = console()
-    for problem in result.problems:
-        out.print(f"PROBLEM: {problem}")
+def _verified(result: Verified) -> Lines:
+    yield from listed("PROBLEM", result.problems)
     agree = "" if result.problems else "What is published is what was checked: version"
-    out.print(f"{agree or 'Version'} {result.version} of {result.release}, {result.rows:,} rows.")
-    print_columns(result.in_words)
-    print_tightest(result.tightest)
-    for what, names in (
-        ("against private counts, since the published rows do not suffice", result.recomputed_privately),
-        ("not verified again", result.not_recomputed),
-    ):
-        if names:
-            out.print(f"{', '.join(names)}: {what}")
+    yield f"{agree or 'Version'} {result.version} of {result.release}, {result.rows:,} rows."
+    yield column_words(result.in_words)
+    yield from guarantee_lines(result.tightest)
+    if result.recomputed_privately:
+        names = ", ".join(result.recomputed_privately)
+        yield f"{names}: against private counts, since the published rows do not suffice"
+    if result.not_recomputed:
+        yield f"{', '.join(result.not_recomputed)}: not verified again"
     if not result.problems:
-        out.print("Rows, content, guarantees and the ledger's chain agree.")
+        yield "Rows, content, guarantees and the ledger's chain agree."
 
 
 def rollback(
@@ -235,7 +225,8 @@ def rollback(
     `release` publishes the source's data again.
     """
     if plan_:
-        print_plan(load_release(spec).plan_rollback(version, wait=wait), json_)
+        planned = load_release(spec).plan_rollback(version, wait=wait)
+        deliver(planned, _planned(planned), json_)
         return
     log = Log.of(log_format, False)
     replaced = ResultFile(result, spec, force=result_force) if result is not None else None
@@ -244,16 +235,15 @@ def rollback(
     def perform() -> Published:
         loaded = load_release(spec)
         job.begin(loaded)
-        published = loaded.rollback(version, wait=wait, entries=log)
-        return published
+        return loaded.rollback(version, wait=wait, entries=log)
 
     def show(result: RunResult) -> None:
         if json_:
             answer(result.model_copy(update={"version": version}))
         elif result.status == "unchanged" and result.reason is None:
-            console().print(f"Nothing to do: readers already see version {version}, and it passes every check.")
-        elif result.reason is None:
-            _print_published(result, "Rolled back to")
+            display([f"Nothing to do: readers already see version {version}, and it passes every check."])
+        else:
+            display(_published(result, "Rolled back to"))
 
     job.run(perform, show)
 
@@ -323,9 +313,10 @@ def erase(
     lines = [] if file is None else read_input(file, "the file of people").splitlines()
     named = [*(people or []), *(line for line in lines if line)]
     if plan_:
-        print_plan(loaded.plan_erase(named, missing=missing, confirm=confirm, now=now, wait=wait), json_)
+        planned = loaded.plan_erase(named, missing=missing, confirm=confirm, now=now, wait=wait)
+        deliver(planned, _planned(planned), json_)
         return
-    with progress_once_begun(quiet or not now or log.format is not None) as report:
+    with progress(quiet or not now or log.format is not None, at_once=False) as report:
 
         def agree(sharing: Sharing) -> bool:
             if log.format is None:
@@ -335,30 +326,24 @@ def erase(
         erasure = loaded.erase(
             named, missing=missing, confirm=confirm, now=now, agree=agree, wait=wait, progress=report, entries=log
         )
-    if json_:
-        answer(erasure)
-    else:
-        _print_erased(erasure, missing=missing)
+    deliver(erasure, _erased(erasure, missing=missing), json_)
 
 
-def _print_erased(erasure: Erased, *, missing: bool) -> None:
-    out = console()
+def _erased(erasure: Erased, *, missing: bool) -> Lines:
     if erasure.status == "unchanged":
-        out.print("Nothing to do.")
-        for note in erasure.notes:
-            out.print(f"Note: {note}")
+        yield "Nothing to do."
+        yield from listed("Note", erasure.notes)
         return
     companions = f", and {erasure.companions} who share their joint cells" if erasure.companions else ""
     who = "1 person" if erasure.asked == 1 else f"{erasure.asked} people"
     who += " whom the source has no more" if missing else " named"
-    out.print(f"{who}, {erasure.shown} of them shown by some version{companions}: {erasure.status}.")
+    yield f"{who}, {erasure.shown} of them shown by some version{companions}: {erasure.status}."
     if erasure.published is not None:
-        out.print(f"Readers see version {erasure.published.version}, which shows none of them.")
+        yield f"Readers see version {erasure.published.version}, which shows none of them."
     if erasure.retired:
         noun = "versions" if len(erasure.retired) > 1 else "version"
-        out.print(f"Dropped: {noun} {', '.join(map(str, erasure.retired))}.")
-    for note in erasure.notes:
-        out.print(f"Note: {note}")
+        yield f"Dropped: {noun} {', '.join(map(str, erasure.retired))}."
+    yield from listed("Note", erasure.notes)
 
 
 def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
@@ -367,13 +352,12 @@ def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
     `release` and `rollback` refuse from then on; `release --force` publishes it again.
     """
     retired = load_release(spec).retire(wait=wait)
-    if json_:
-        answer(retired)
-        return
-    out = console()
+    deliver(retired, _retired(retired), json_)
+
+
+def _retired(retired: Ended) -> Lines:
     what = "was retired before" if retired.status == "unchanged" else "is retired"
     version = "of which the ledger knew no version" if retired.version is None else f"version {retired.version}"
-    out.print(f"Release {retired.release} {what}: {retired.view} shows nothing any more ({version}).")
-    for note in retired.notes:
-        out.print(f"Note: {note}")
-    out.print(f"Ledger head {retired.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")
+    yield f"Release {retired.release} {what}: {retired.view} shows nothing any more ({version})."
+    yield from listed("Note", retired.notes)
+    yield head_line(retired.ledger_head)

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from qblock.cli.output import console, shown, table, words_grid
+from rich.console import RenderableType
+
+from qblock.cli.output import Lines, shown, table, words_grid
 
 if TYPE_CHECKING:
     from qblock.api import Audited, Chosen, Forecast, Guarantee, Published
+    from qblock.results.base import NotComputed
 
 LISTED = 10
 """Minimal nodes that are listed unless somebody asks for all."""
 VERDICTS = {True: "yes", False: "NO", None: ""}
 
 
-def print_columns(words: Mapping[str, str]) -> None:
+def column_words(words: Mapping[str, str]) -> RenderableType:
     """`age: by year (33 values)`, a line for each quasi-identifier; one that is long goes on below its words."""
-    console().print(words_grid((f"{name}:", said) for name, said in words.items()))
+    return words_grid((f"{name}:", said) for name, said in words.items())
 
 
 def node_words(levels: Sequence[int], words: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -25,20 +28,19 @@ def node_words(levels: Sequence[int], words: Mapping[str, Sequence[str]]) -> dic
     return {name: said[level] for (name, said), level in zip(words.items(), levels, strict=True)}
 
 
-def print_minimal(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[str]], *, every: bool) -> None:
+def minimal_lines(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[str]], *, every: bool) -> Lines:
     """The minimal nodes in words, finest first; ten of them unless all are asked for."""
     ordered = sorted(nodes, key=lambda node: (sum(node), list(node)))
-    listed = ordered if every else ordered[:LISTED]
+    first = ordered if every else ordered[:LISTED]
     rows = []
-    for node in listed:
+    for node in first:
         said = "; ".join(f"{name} {text}" for name, text in node_words(node, words).items())
         rows.append((",".join(map(str, node)), said))
-    out = console()
-    out.print()
-    out.print(f"Minimal nodes (levels of {', '.join(words)}):")
-    out.print(words_grid(rows))
-    if len(listed) < len(ordered):
-        out.print(f"  ... and {len(ordered) - len(listed):,} more: --nodes minimal")
+    yield ""
+    yield f"Minimal nodes (levels of {', '.join(words)}):"
+    yield words_grid(rows)
+    if len(first) < len(ordered):
+        yield f"  ... and {len(ordered) - len(first):,} more: --nodes minimal"
 
 
 def few_shown(suppressed: int, names: Sequence[str]) -> str | None:
@@ -91,14 +93,19 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def print_weights(weights: Mapping[str, float] | None) -> None:
+def weight_lines(weights: Mapping[str, float] | None) -> Lines:
     """What some quasi-identifiers count in the metrics, where it is more or less than others."""
     if weights is not None:
         said = ", ".join(f"{name} {shown(weight)}" for name, weight in weights.items())
-        console().print(f"Weights in loss, precision and non-uniform entropy: {said}")
+        yield f"Weights in loss, precision and non-uniform entropy: {said}"
 
 
-def print_forecast(forecast: Forecast, names: Sequence[str] = ()) -> None:
+def not_computed(missing: Iterable[NotComputed]) -> Lines:
+    """What nobody computed, and why."""
+    yield from (f"not computed: {entry.what}, {entry.why}" for entry in missing)
+
+
+def forecast_lines(forecast: Forecast, names: Sequence[str] = ()) -> Lines:
     """How long newcomers would wait at some nodes, and how far the view would lag. names: of the quasi-identifiers."""
     churn = forecast.churn
     title = (
@@ -116,13 +123,12 @@ def print_forecast(forecast: Forecast, names: Sequence[str] = ()) -> None:
         ]
         for expected in forecast.nodes
     ]
-    out = console()
-    out.print(table(title, columns, rows))
-    out.print("wait: of newcomers, in runs; lag: share of the rows not shown as they are; never shown: of newcomers")
+    yield table(title, columns, rows)
+    yield "wait: of newcomers, in runs; lag: share of the rows not shown as they are; never shown: of newcomers"
     node = ",".join(map(str, forecast.recommended))
     if names:
         node = ", ".join(f"{name} level {level}" for name, level in zip(names, forecast.recommended, strict=True))
-    out.print(f"Recommended: {node} ({forecast.why})")
+    yield f"Recommended: {node} ({forecast.why})"
 
 
 def where(result: Audited | Published) -> str:
@@ -132,14 +138,13 @@ def where(result: Audited | Published) -> str:
     return "Node: " + ", ".join(f"{name} level {level}" for name, level in result.node.items())
 
 
-def print_tightest(tightest: Sequence[Guarantee]) -> None:
+def guarantee_lines(tightest: Sequence[Guarantee]) -> Lines:
     """The requirement that binds, then what was asked and what is satisfied, one line for each."""
     rows = [[model_of(entry), requested_of(entry), reached_of(entry), VERDICTS[entry.holds]] for entry in tightest]
-    out = console()
     bound = limit(tightest)
     if bound is not None:
-        out.print(bound)
-    out.print(table("", ["model", "asked", "satisfied", "holds"], rows))
+        yield bound
+    yield table("", ["model", "asked", "satisfied", "holds"], rows)
 
 
 def model_of(entry: Guarantee, *more: str) -> str:

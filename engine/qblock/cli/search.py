@@ -12,11 +12,12 @@ from qblock.cli.job import keep_own_files
 from qblock.cli.output import (
     Churn,
     Json,
+    Lines,
     Quiet,
     SpecPath,
     Verbose,
-    answer,
-    console,
+    deliver,
+    listed,
     load_release,
     progress,
     shown,
@@ -24,26 +25,27 @@ from qblock.cli.output import (
 )
 from qblock.cli.render import (
     VERDICTS,
+    column_words,
     few_shown,
+    forecast_lines,
+    guarantee_lines,
     limit,
+    minimal_lines,
     model_of,
     node_words,
-    print_columns,
-    print_forecast,
-    print_minimal,
-    print_tightest,
-    print_weights,
+    not_computed,
     publishable,
     reached_of,
     requested_of,
     smallest_group,
+    weight_lines,
     where,
 )
 from qblock.errors import InputError, choices
 from qblock.printable import printable, printable_sql
 
 if TYPE_CHECKING:
-    from qblock.api import Audited, Beliefs, Chosen, Guarantee, Release, Searched, SuppressedAttribute
+    from qblock.api import Audited, Beliefs, Checked, Chosen, Grants, Guarantee, Release, Searched, SuppressedAttribute
 
 TIGHTEST = "tightest: the strongest parameter that this table satisfies. "
 REQUESTED = "asked, holds: what the spec asks for; blank where it asks for nothing."
@@ -107,72 +109,64 @@ def search(
         result = release.search(
             strategy=strategy, within=within, progress=report, all_nodes=nodes == "all", churn=churn
         )
-    if json_:
-        answer(result)
-    else:
-        unit = "people" if release.spec.count == "entities" else "rows"
-        _print_search(result, unit, spec, every=nodes is not None, verbose=verbose)
+    unit = "people" if release.spec.count == "entities" else "rows"
+    deliver(result, _searched(result, unit, spec, every=nodes is not None, verbose=verbose), json_)
     result.raise_refused()
 
 
-def _print_search(result: Searched, unit: str, spec: str, *, every: bool, verbose: bool) -> None:
+def _searched(result: Searched, unit: str, spec: str, *, every: bool, verbose: bool) -> Lines:
     """unit: what is counted; spec: its file; every: whether all minimal nodes are listed."""
-    out = console()
     chosen = result.chosen
     if chosen is None:
-        out.print("Nothing can be published as the spec asks.")
+        yield "Nothing can be published as the spec asks."
     else:
-        out.print(publishable(result.rows, chosen, unit))
+        yield publishable(result.rows, chosen, unit)
         if chosen.levels is None:
-            print_columns({column.attribute: column.words for column in chosen.attributes})
+            yield column_words({column.attribute: column.words for column in chosen.attributes})
         else:
-            print_columns(node_words(chosen.levels, result.in_words))
-        print_tightest(chosen.tightest)
+            yield column_words(node_words(chosen.levels, result.in_words))
+        yield from guarantee_lines(chosen.tightest)
         if chosen.levels is None:
-            _print_map(result, chosen)
-    for warning in result.warnings:
-        out.print(f"warning: {warning}")
-    _print_hidden(result)
+            yield from _of_map(result, chosen)
+    yield from listed("warning", result.warnings)
+    yield from _suppressed(result)
     if result.forecast is not None:
-        print_forecast(result.forecast, result.quasi_identifiers)
+        yield from forecast_lines(result.forecast, result.quasi_identifiers)
     if verbose or every:
-        _print_how(result, every=every)
+        yield from _details(result, every=every)
     if chosen is not None:
         more = "" if verbose or every else "      Details: --verbose"
-        out.print(f"Publish: qblock release {spec}{more}")
+        yield f"Publish: qblock release {spec}{more}"
 
 
-def _print_hidden(result: Searched) -> None:
-    out = console()
+def _suppressed(result: Searched) -> Lines:
     little = few_shown(len(result.suppressed_attributes), result.quasi_identifiers)
     if little is not None:
         known = any(
             column.shown_at is not None or column.rows_to_suppress is not None
             for column in result.suppressed_attributes
         )
-        out.print()
-        out.print(f"{little}{'; what would show them:' if known else ''}")
-    for column in result.suppressed_attributes:
-        out.print(_suppressed_words(column, result))
+        yield ""
+        yield f"{little}{'; what would show them:' if known else ''}"
+    yield from (_suppressed_words(column, result) for column in result.suppressed_attributes)
 
 
-def _print_how(result: Searched, *, every: bool) -> None:
+def _details(result: Searched, *, every: bool) -> Lines:
     """How the answer came about, and its figures, for whoever works with the lattice."""
-    out = console()
-    out.print()
-    out.print(
+    yield ""
+    yield (
         f"{result.rows:,} rows; a lattice of {result.nodes_total:,} nodes, {result.nodes_evaluated:,} of them "
         f"evaluated with {result.queries:,} statements in {result.seconds:.1f} s ({result.strategy})"
     )
-    out.print(result.why)
+    yield result.why
     chosen = result.chosen
     if chosen is not None:
         if chosen.levels is not None:
-            out.print("Chosen: " + ", ".join(f"{name} level {level}" for name, level in chosen.node.items()))
-        out.print(", ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in chosen.metrics.items()))
-    print_weights(result.weights)
+            yield "Chosen: " + ", ".join(f"{name} level {level}" for name, level in chosen.node.items())
+        yield ", ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in chosen.metrics.items())
+    yield from weight_lines(result.weights)
     if result.minimal and result.recoding is None:
-        print_minimal(result.minimal, result.in_words, every=every)
+        yield from minimal_lines(result.minimal, result.in_words, every=every)
     if result.nodes is not None:
         rows = [
             [
@@ -184,20 +178,19 @@ def _print_how(result: Searched, *, every: bool) -> None:
         ]
         models = [entry.model for entry in result.nodes[0].tightest]
         names = ", ".join(result.quasi_identifiers)
-        out.print(table(f"\nAll nodes (levels of {names})", ["node", "satisfied", *models], rows))
+        yield table(f"\nAll nodes (levels of {names})", ["node", "satisfied", *models], rows)
 
 
-def _print_map(result: Searched, chosen: Chosen) -> None:
+def _of_map(result: Searched, chosen: Chosen) -> Lines:
     """What the best node would have lost, and whether the splits tell something."""
-    out = console()
     if result.full_domain is not None:
         one_level, of_map = result.full_domain.metrics.get("loss"), chosen.metrics.get("loss")
         if isinstance(one_level, int | float) and isinstance(of_map, int | float):
-            out.print(
+            yield (
                 f"One level per column would lose {100 * one_level:.0f} % of the detail; this map loses "
                 f"{100 * of_map:.0f} %."
             )
-    out.print(LOOKED[result.looked_at_sensitive])
+    yield LOOKED[result.looked_at_sensitive]
 
 
 def _suppressed_words(column: SuppressedAttribute, result: Searched) -> str:
@@ -321,55 +314,48 @@ def audit(
         )
     if counts is not None and release is not None and node is not None:
         write_parquet(release.frequency_set(node), counts)
-    if json_:
-        answer(audited)
-    else:
-        _print_audited(audited, release, every=every)
+    deliver(audited, _audited(audited, release, every=every), json_)
 
 
-def _print_audited(audited: Audited, release: Release | None, *, every: bool) -> None:
+def _audited(audited: Audited, release: Release | None, *, every: bool) -> Lines:
     """release: of the spec that was audited; every: whether what the spec does not ask for is listed, too."""
-    out = console()
-    _print_verdict(audited.tightest)
-    out.print(where(audited))
+    yield from _verdict(audited.tightest)
+    yield where(audited)
     if release is not None and audited.node:
-        print_columns(release.in_words(audited.node))
-    for warning in audited.warnings:
-        out.print(f"warning: {warning}")
-    _print_models(audited.tightest, every=every)
-    for missing in audited.not_computed if every or release is None else ():
-        out.print(f"not computed: {missing.what}, {missing.why}")
+        yield column_words(release.in_words(audited.node))
+    yield from listed("warning", audited.warnings)
+    yield from _models(audited.tightest, every=every)
+    if every or release is None:
+        yield from not_computed(audited.not_computed)
     for attacked in audited.attacks:
-        out.print()
-        out.print(f"Attacks on {attacked.sensitive}")
-        for sentence in attacked.sentences:
-            out.print(f"- {sentence}")
+        yield ""
+        yield f"Attacks on {attacked.sensitive}"
+        yield from (f"- {sentence}" for sentence in attacked.sentences)
     for beliefs in audited.beliefs:
-        _print_beliefs(beliefs)
+        yield from _believed(beliefs)
     metrics = [[name, shown(value)] for name, value in audited.metrics.items()]
-    out.print(table("\nUtility", ["metric", "value"], metrics))
-    print_weights(audited.weights)
+    yield table("\nUtility", ["metric", "value"], metrics)
+    yield from weight_lines(audited.weights)
 
 
-def _print_verdict(tightest: Sequence[Guarantee]) -> None:
+def _verdict(tightest: Sequence[Guarantee]) -> Lines:
     """Whether what the spec asks for holds, and what is nearest to its limit; of a table alone, its smallest group."""
-    out = console()
     holds = [entry.holds for entry in tightest if entry.holds is not None]
     if not holds:
         least = smallest_group(tightest)
         if least is not None:
-            out.print(f"The smallest group of people who look the same has {least:,}.")
+            yield f"The smallest group of people who look the same has {least:,}."
         return
     failing = holds.count(False)
     if failing:
-        out.print(f"Not all that the spec asks for is met: {failing} of {len(holds)} fail.")
+        yield f"Not all that the spec asks for is met: {failing} of {len(holds)} fail."
     else:
-        out.print("What the spec asks for is met.")
+        yield "What the spec asks for is met."
     if bound := limit(tightest):
-        out.print(bound)
+        yield bound
 
 
-def _print_models(tightest: Sequence[Guarantee], *, every: bool) -> None:
+def _models(tightest: Sequence[Guarantee], *, every: bool) -> Lines:
     """The tightest parameters of models, and the verdict on those that were asked for; with `every` also of models that
     nobody asked for, where somebody asked for any."""
     requested = [entry for entry in tightest if entry.holds is not None]
@@ -379,25 +365,22 @@ def _print_models(tightest: Sequence[Guarantee], *, every: bool) -> None:
         extra = entry.holds is None
         what = model_of(entry, requested_of(entry) if extra else "")
         rows.append([what, reached_of(entry), "" if extra else requested_of(entry), VERDICTS[entry.holds]])
-    out = console()
-    out.print(table("", ["model", "tightest", "asked", "holds"], rows))
-    out.print(TIGHTEST + (NOTHING_REQUESTED if not requested else "" if left_out else REQUESTED))
+    yield table("", ["model", "tightest", "asked", "holds"], rows)
+    yield TIGHTEST + (NOTHING_REQUESTED if not requested else "" if left_out else REQUESTED)
     if left_out:
-        out.print(f"{left_out} more that the spec does not ask for: --all")
+        yield f"{left_out} more that the spec does not ask for: --all"
 
 
-def _print_beliefs(beliefs: Beliefs) -> None:
+def _believed(beliefs: Beliefs) -> Lines:
     """What the adversary who was named believes about one sensitive attribute."""
-    out = console()
     whose = "the source itself" if beliefs.prior == "table" else beliefs.prior
-    out.print()
-    out.print(f"Beliefs about {beliefs.sensitive} of somebody who knows the population ({whose})")
-    for sentence in beliefs.sentences:
-        out.print(f"- {sentence}")
+    yield ""
+    yield f"Beliefs about {beliefs.sensitive} of somebody who knows the population ({whose})"
+    yield from (f"- {sentence}" for sentence in beliefs.sentences)
     if beliefs.rise is None:
-        out.print("- No belief changes.")
+        yield "- No belief changes."
     if beliefs.impossible:
-        out.print(
+        yield (
             f"warning: {beliefs.impossible:,} of {beliefs.people:,} have a value that this population holds "
             "impossible for their combination of quasi-identifiers; of them it expects nothing true"
         )
@@ -433,23 +416,20 @@ def build(
     if layout not in LAYOUTS:
         raise InputError(f"--layout {layout}: there is no such layout; {choices(LAYOUTS, layout)}")
     written = load_release(spec).build_hierarchies(directory, force=force, layout=layout)
-    if json_:
-        answer(written)
-    else:
-        console().print("Written: " + ", ".join(map(str, written.files)))
+    deliver(written, ["Written: " + ", ".join(map(str, written.files))], json_)
 
 
 @hierarchy.command("check")
 def check(spec: SpecPath, json_: Json = False) -> None:
     """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
     checked = load_release(spec).check_hierarchies()
-    if json_:
-        answer(checked)
-        return
-    out = console()
+    deliver(checked, _checked(checked), json_)
+
+
+def _checked(checked: Checked) -> Lines:
     cells = [list(row) for row in checked.rows_shown()]
-    out.print(table("", ["quasi-identifier", "height", "labels at each level, leaf first"], cells))
-    out.print(f"Every hierarchy is nested and covers all {checked.rows:,} rows of the source.")
+    yield table("", ["quasi-identifier", "height", "labels at each level, leaf first"], cells)
+    yield f"Every hierarchy is nested and covers all {checked.rows:,} rows of the source."
 
 
 @hierarchy.command("load")
@@ -457,10 +437,7 @@ def load(spec: SpecPath, json_: Json = False) -> None:
     """Write the hierarchies as dimension tables, which a spec may name: in the schema qblock on PostgreSQL, a file
     beside the ledger on DuckDB, the schema of private.path on Spark."""
     loaded = load_release(spec).load_hierarchies()
-    if json_:
-        answer(loaded)
-    else:
-        console().print("Loaded: " + ", ".join(loaded.tables))
+    deliver(loaded, ["Loaded: " + ", ".join(loaded.tables)], json_)
 
 
 def grants(
@@ -490,14 +467,13 @@ def grants(
     On DuckDB, whose files have no rights, it says which files the job must write and readers must read, or must not.
     """
     rights = load_release(spec).grants(job=job, officer=officer)
-    if json_:
-        answer(rights)
-        return
-    if rights.sql:
+    if rights.sql and not json_:
         print(printable_sql(rights.sql))  # for psql
-        return
-    out = console()
+    else:
+        deliver(rights, _files(rights), json_)
+
+
+def _files(rights: Grants) -> Lines:
     rows = [[file.who, ACCESS[file.access], file.path, file.why] for file in rights.files]
-    out.print(table(f"Files of release {rights.release}", ["who", "", "path", "why"], rows))
-    for note in rights.notes:
-        out.print(f"Note: {note}")
+    yield table(f"Files of release {rights.release}", ["who", "", "path", "why"], rows)
+    yield from listed("Note", rights.notes)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qblock.cli.output import Json, answer, console
+from qblock.cli.output import Json, answer, console, deliver, display
 from qblock.cli.streams import say
 from qblock.errors import counted
 from qblock.printable import printable
@@ -109,14 +109,9 @@ def init(
     )
     if proposed.entity.how == "open":
         say(f"qblock: {proposed.entity.why} (--entity COLUMN sets it)")
-    if json_:
-        answer(proposed)
-        return
-    out = console()
-    for line in proposal_lines(proposed):
-        out.print(line)
-    if "://" in url and not url.startswith("duckdb:"):
-        out.print("Before it, name the database, which the spec does not:")
+    deliver(proposed, proposal_lines(proposed), json_)
+    if not json_ and "://" in url and not url.startswith("duckdb:"):
+        display(["Before it, name the database, which the spec does not:"])
         print(f"export WAREHOUSE_URL={_shown(url)}")
 
 
