@@ -72,7 +72,7 @@ Lines = Iterable[RenderableType]
 """What people are shown of an answer, each part below the one before."""
 
 
-def deliver(value: Answer, lines: Lines, json_: bool) -> None:
+def deliver(value: Answer | dict[str, Any], lines: Lines, json_: bool) -> None:
     """Print an answer, for machines or for people."""
     if json_:
         answer(value)
