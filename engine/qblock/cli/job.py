@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from qblock.cli.ending import exit_status, stopped, with_effects
-from qblock.cli.output import ProgressReport, every_so_often
+from qblock.cli.output import ProgressReport, every_so_often, load_release
 from qblock.cli.streams import AnswerLost, check_answer, json_text, say
 from qblock.effects import current_effects
 from qblock.errors import InputError, QblockError, Refused
@@ -83,7 +83,6 @@ class Log:
 
     run: str | None = None
     release: str | None = None
-    step: str | None = None
 
     def __init__(self, format: Format | None) -> None:
         self.format = format
@@ -98,17 +97,14 @@ class Log:
         return cls("text" if format or verbose else None)
 
     def __call__(self, entry: Entry) -> None:
-        self.run, self.release, self.step = entry.run, entry.release, entry.step
+        self.run, self.release = entry.run, entry.release
+        fields = entry.to_json()
         if self.format == "json":
-            line = json_text(entry.to_json(), sys.stderr)
+            say(json_text(fields, sys.stderr))
         elif self.format == "text":
-            fields = entry.to_json()
             where = " ".join(str(fields[name]) for name in ("release", "run", "step") if fields[name] is not None)
             message = " ".join(entry.message.split())
-            line = f"{fields['time'][:19]}Z {entry.level:7} {where}: {message}"
-        else:
-            return
-        say(line)
+            say(f"{fields['time'][:19]}Z {entry.level:7} {where}: {message}")
 
     def say(self, message: str, *, step: str, level: Level = "info") -> None:
         """An entry of the command itself, about the run that wrote last."""
@@ -187,29 +183,32 @@ class Hook:
 
 
 class Job:
-    """One run. result: where its result is written as JSON, however it ends."""
+    """One run. result: the file of its result, written however it ends; force: whatever is there.
+
+    Raises InputError where none can be written.
+    """
 
     release: str | None = None
 
-    def __init__(self, log: Log, result: ResultFile | None, hook: Hook | None) -> None:
+    def __init__(self, spec: str, log: Log, hook: Hook | None, result: Path | None, *, force: bool) -> None:
         self.log = log
-        self._result = result
-        self._hook = hook
+        self._spec, self._hook = spec, hook
+        self._result = None if result is None else ResultFile(result, spec, force=force)
 
-    def begin(self, release: Release) -> None:
-        """To be called once the spec is read. Raises InputError where the result would replace a file that the release
-        needs."""
+    def _load(self) -> Release:
+        """The release. Raises InputError for a wrong spec, and where the result would replace a file that it needs."""
+        release = load_release(self._spec)
         self.release = release.name
-        if self._result is None:
-            return
-        try:
-            self._result.protect(release)
-        except InputError:
-            self._result = None
-            raise
+        if self._result is not None:
+            try:
+                self._result.protect(release)
+            except InputError:
+                self._result = None
+                raise
+        return release
 
-    def run(self, perform: Callable[[], Published | DryRun], show: Callable[[RunResult], None]) -> None:
-        """Perform, print with `show`, and tell.
+    def run(self, perform: Callable[[Release], Published | DryRun], show: Callable[[RunResult], None]) -> None:
+        """Load the release, perform, print with `show`, and tell.
 
         show: prints a result, which has a `reason` where the run failed. What is raised (by `perform`, by a signal, or
         for an answer that is lost) is marked as told where it is logged.
@@ -217,7 +216,7 @@ class Job:
         result: RunResult | None = None
         raised = None
         try:
-            result = perform().model_copy(update={"exit_status": 0})
+            result = perform(self._load()).model_copy(update={"exit_status": 0})
             show(result)
             check_answer()
         except BaseException as error:

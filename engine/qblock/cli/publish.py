@@ -20,7 +20,6 @@ from qblock.cli.job import (
     Log,
     LogFormat,
     Result,
-    ResultFile,
     Wait,
 )
 from qblock.cli.output import (
@@ -130,14 +129,12 @@ def release(
     message (and `confirm` of the JSON result) gives.
     """
     log = Log.of(log_format, verbose)
-    replaced = ResultFile(result, spec, force=force or result_force) if result is not None else None
-    job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()))
+    hooked = Hook.of(hook, hook_timeout, hook_env or ())
+    job = Job(spec, log, hooked, result, force=force or result_force)
     if dry_run and report_ is not None:
         raise InputError("--report is about what is published, and --dry-run publishes nothing; give one of them")
 
-    def perform() -> Published | DryRun:
-        loaded = load_release(spec)
-        job.begin(loaded)
+    def perform(loaded: Release) -> Published | DryRun:
         file = None if report_ is None else ReportFile(report_, loaded, "--report")
         if dry_run:
             return loaded.dry_run(wait=wait)
@@ -229,12 +226,9 @@ def rollback(
         deliver(planned, _planned(planned), json_)
         return
     log = Log.of(log_format, False)
-    replaced = ResultFile(result, spec, force=result_force) if result is not None else None
-    job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()))
+    job = Job(spec, log, Hook.of(hook, hook_timeout, hook_env or ()), result, force=result_force)
 
-    def perform() -> Published:
-        loaded = load_release(spec)
-        job.begin(loaded)
+    def perform(loaded: Release) -> Published:
         return loaded.rollback(version, wait=wait, entries=log)
 
     def show(result: RunResult) -> None:
