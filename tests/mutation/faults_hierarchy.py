@@ -12,7 +12,7 @@ HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
         "finest: init proposes none",
         "profiling/ranges.py",
-        "[_of_cells(p) if _own_values(p, rows) else p for p in proposals]",
+        "[_of_cells(p) if 2 * p.profile.distinct > rows - p.profile.nulls else p for p in proposals]",
         "list(proposals)",
         tests=("tests/cli/test_init_ends.py::test_values_of_single_rows_are_read_as_cells",),
     ),

@@ -70,6 +70,21 @@ class Proposal:
     def name(self) -> str:
         return self.profile.column.name
 
+    @property
+    def form(self) -> dict[str, Any]:
+        """The hierarchy of a quasi-identifier where it has parameters, else nothing."""
+        form = self.entry["hierarchy"] if self.role == "quasi_identifier" else None
+        return form if isinstance(form, dict) else {}
+
+    @property
+    def of_ranges(self) -> bool:
+        """Whether it is a quasi-identifier whose hierarchy is one of ranges of numbers."""
+        return not {"ranges", "edges"}.isdisjoint(self.form)
+
+    def with_form(self, form: Any) -> Proposal:
+        """The same with another hierarchy."""
+        return replace(self, entry={**self.entry, "hierarchy": form})
+
 
 AskSensitive = Callable[[Sequence[Proposal]], Sequence[str]]
 """Given all columns, the names of those that are sensitive."""
@@ -223,17 +238,9 @@ def _hierarchy(p: Profile, there: int) -> Any:
 def of_one_form(proposals: Sequence[Proposal]) -> list[Proposal]:
     """The proposals, where ranges of whole numbers are written as those of other numbers are."""
     return [
-        replace(p, entry={**p.entry, "hierarchy": {**p.entry["hierarchy"], "labels": "half_open"}})
-        if of_ranges(p) and p.profile.column.kind == "integer"
-        else p
+        p.with_form({**p.form, "labels": "half_open"}) if p.of_ranges and p.profile.column.kind == "integer" else p
         for p in proposals
     ]
-
-
-def of_ranges(p: Proposal) -> bool:
-    """Whether its hierarchy is one of ranges of numbers."""
-    form = p.entry["hierarchy"] if p.role == "quasi_identifier" else None
-    return isinstance(form, dict) and ("ranges" in form or "edges" in form)
 
 
 def widths_of(spread: Fraction, *, whole: bool) -> list[Fraction]:

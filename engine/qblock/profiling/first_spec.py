@@ -29,7 +29,6 @@ from qblock.profiling.columns import (
     leaves_of,
     nodes_of,
     of_one_form,
-    of_ranges,
     propose,
 )
 from qblock.profiling.derived import without_derived
@@ -208,26 +207,26 @@ def _settle(proposals: Sequence[Proposal], table: Table) -> tuple[list[Proposal]
     """The proposals as their values allow, and the hierarchy files that they name."""
     settled = []
     files: dict[str, Hierarchy] = {}
-    for proposal in proposals:
-        entry, column = proposal.entry, proposal.profile.column
-        few = column.kind == "text" and proposal.profile.distinct <= FEW
-        if not (isinstance(entry, dict) and "hierarchy" in entry and few):
-            settled.append(proposal)
-            continue
-        hierarchy = leaves_of(table, column)
-        if entry.get("nulls") == "top" and TOP in hierarchy.leaves:
-            reason = f"holds NULL and `{TOP}`, which would read the same when published; rename one of them"
-            settled.append(Proposal(proposal.profile, "left out", None, reason))
-            continue
-        if entry["hierarchy"] == FILE:
-            if all(leaf and "\r" not in leaf for leaf in hierarchy.leaves):
-                file = _unused(f"hierarchies/{file_name(column.name)}", files)
-                files[file] = hierarchy
-                entry = {**entry, "hierarchy": {"file": file}}
-            else:
-                entry = {**entry, "hierarchy": "suppress"}
-        settled.append(Proposal(proposal.profile, proposal.role, entry, proposal.reason))
+    for p in proposals:
+        few = p.profile.column.kind == "text" and p.profile.distinct <= FEW
+        if isinstance(p.entry, dict) and "hierarchy" in p.entry and few:
+            p = _with_file(p, leaves_of(table, p.profile.column), files)
+        settled.append(p)
     return settled, files
+
+
+def _with_file(p: Proposal, leaves: Hierarchy, files: dict[str, Hierarchy]) -> Proposal:
+    """The proposal as the values of its column allow, whose hierarchy file, if it has one, is added to the files."""
+    if p.entry.get("nulls") == "top" and TOP in leaves.leaves:
+        reason = f"holds NULL and `{TOP}`, which would read the same when published; rename one of them"
+        return Proposal(p.profile, "left out", None, reason)
+    if p.entry["hierarchy"] != FILE:
+        return p
+    if not all(leaf and "\r" not in leaf for leaf in leaves.leaves):
+        return p.with_form("suppress")
+    file = _unused(f"hierarchies/{file_name(p.name)}", files)
+    files[file] = leaves
+    return p.with_form({"file": file})
 
 
 def _unused(name: str, files: Iterable[str]) -> str:
@@ -284,7 +283,7 @@ def render(
         source=list(source),
         entity=_entity_lines(entity),
         left=left,
-        half_open=any(of_ranges(p) and p.entry["hierarchy"].get("labels") for p in proposals),
+        half_open=any(p.of_ranges and p.form.get("labels") for p in proposals),
         columns=[_column_line(p, left) for p in proposals],
         k=k_of(people),
         sensitive=[p for p in proposals if p.role == "sensitive" and p.profile.distinct >= 2],

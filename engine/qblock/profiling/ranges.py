@@ -36,7 +36,7 @@ def with_ends(
     people: columns that may say who a row is about; least: the people whom an end label must stand for, whichever of
     these columns it is. No end is the least or the greatest value, unless that is a multiple of the width.
     """
-    ranged = [p for p in proposals if "ranges" in _form(p)]
+    ranged = [p for p in proposals if "ranges" in p.form]
     if not ranged or rows < 2 * least:
         return list(proposals)
     outer = max(OUTER, Fraction(least, rows))
@@ -49,25 +49,17 @@ def with_ends(
 def with_finest(proposals: Sequence[Proposal], rows: int) -> list[Proposal]:
     """The proposals, where values that are nearly all of single rows are read as cells: numbers a fifth as wide as the
     least range, which is a power of ten, and times as their days."""
-    return [_of_cells(p) if _own_values(p, rows) else p for p in proposals]
-
-
-def _own_values(p: Proposal, rows: int) -> bool:
-    """Whether a quasi-identifier of ranges or dates has more values than half of its rows."""
-    return bool({"ranges", "dates"} & set(_form(p))) and 2 * p.profile.distinct > rows - p.profile.nulls
+    return [_of_cells(p) if 2 * p.profile.distinct > rows - p.profile.nulls else p for p in proposals]
 
 
 def _of_cells(p: Proposal) -> Proposal:
-    form, kind = p.entry["hierarchy"], p.profile.kind
-    if "dates" in form:
-        # A day is the least that a column of dates has.
-        finest: Any = None if kind == "date" else "day"
-    else:
-        finest = as_written(Fraction(str(form["ranges"][0])) / 5)
-        finest = None if kind == "integer" and finest <= 1 else finest
-    if finest is None:
-        return p
-    return replace(p, entry={**p.entry, "hierarchy": {**form, "finest": finest}})
+    kind = p.profile.kind
+    if "dates" in p.form and kind != "date":  # which has nothing below a day
+        return p.with_form({**p.form, "finest": "day"})
+    if "ranges" in p.form:
+        finest = as_written(Fraction(str(p.form["ranges"][0])) / 5)
+        return p if kind == "integer" and finest <= 1 else p.with_form({**p.form, "finest": finest})
+    return p
 
 
 def _people_where(
@@ -85,12 +77,6 @@ def _people_where(
         figures.append((sa.func.least(*counts) if who else counts[0]).label(f"n{i}"))
     row = table.row(figures)
     return {key: row[f"n{i}"] for i, key in enumerate(conditions)}
-
-
-def _form(p: Proposal) -> dict[str, Any]:
-    """The hierarchy of a quasi-identifier where it has parameters, else nothing."""
-    form = p.entry["hierarchy"] if p.role == "quasi_identifier" else None
-    return form if isinstance(form, dict) else {}
 
 
 def _percentiles(table: Table, ranged: Sequence[Proposal], outer: float) -> dict[str, tuple[Fraction, Fraction]]:
@@ -155,8 +141,8 @@ def _coded(p: Proposal, widths: list[Fraction], low: Fraction | None, high: Frac
     words = [] if low is None else [f"under {decimal_text(low)}"]
     words += [] if high is None else [f"{decimal_text(high)} and over"]
     said = " and ".join(words)
-    entry = {**p.entry, "hierarchy": {"ranges": [as_written(width) for width in widths], **ends}}
-    return replace(p, entry=entry, reason=f"{p.reason}; {said} are grouped")
+    coded = p.with_form({"ranges": [as_written(width) for width in widths], **ends})
+    return replace(coded, reason=f"{p.reason}; {said} are grouped")
 
 
 def with_edges(proposals: Sequence[Proposal], table: Table, people: Sequence[str], least: int) -> list[Proposal]:
@@ -167,7 +153,7 @@ def with_edges(proposals: Sequence[Proposal], table: Table, people: Sequence[str
     """
     inside: dict[tuple[str, Interval], sa.ColumnElement[bool]] = {}
     for p in proposals:
-        edges = _form(p).get("edges", [])
+        edges = p.form.get("edges", [])
         value = table.value(p.profile.column)
         for low, high in [*itertools.combinations(edges, 2), *((edge, None) for edge in edges)]:
             above = value >= sa.literal_column(str(low))
@@ -178,9 +164,8 @@ def with_edges(proposals: Sequence[Proposal], table: Table, people: Sequence[str
     settled = []
     for p in proposals:
         if p.name in counted:
-            edges = kept_edges(_form(p)["edges"], counted[p.name], least)
-            form: Any = {"edges": edges} if len(edges) > 1 else "suppress"
-            p = replace(p, entry={**p.entry, "hierarchy": form})
+            edges = kept_edges(p.form["edges"], counted[p.name], least)
+            p = p.with_form({"edges": edges} if len(edges) > 1 else "suppress")
         settled.append(p)
     return settled
 
