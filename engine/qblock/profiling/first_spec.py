@@ -107,8 +107,8 @@ def init(
         reasons = "; ".join(f"{p.name}: {p.role}, {p.reason}" for p in proposals)
         raise InputError(f"no column of {source.table} can be a quasi-identifier ({reasons}); write a spec by hand")
     text = render(source.lines, source.title, proposals, look.rows, source.warehouse.engine, whose, left)
-    named = {p.entry["hierarchy"].get("file") for p in proposals if _has_parameters(p.entry)}
-    files = {file: hierarchy for file, hierarchy in look.hierarchies.items() if file in named}
+    forms = [p.entry.get("hierarchy") for p in proposals if isinstance(p.entry, dict)]
+    files = {file: leaves for file, leaves in look.hierarchies.items() if {"file": file} in forms}
     written = _write(directory, files, text, force=force)
     lines = dict(zip(left, _lines_of_open(text), strict=True))
     return FirstSpec(
@@ -196,11 +196,6 @@ def _lines_of_open(text: str) -> list[int]:
     """The lines on which a spec leaves something open, by their numbers."""
     marked = re.compile(r"^  [^\s#].*: (\{role: )?['\"]?\?\?\?")
     return [number for number, line in enumerate(text.split("\n"), 1) if marked.match(line)]
-
-
-def _has_parameters(entry: Any) -> bool:
-    """Whether an entry has a hierarchy that is more than a word."""
-    return isinstance(entry, dict) and isinstance(entry.get("hierarchy"), dict)
 
 
 def _settle(proposals: Sequence[Proposal], table: Table) -> tuple[list[Proposal], dict[str, Hierarchy]]:

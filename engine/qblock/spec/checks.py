@@ -16,6 +16,10 @@ ONLY: dict[str, tuple[str, ...]] = {
     "quasi_identifier": ("hierarchy", "nulls", "uncovered"),
     "sensitive": ("taxonomy", "order", "domain", "nulls"),
 }
+NOT_OF_TAXONOMIES = {
+    "max": "max is the highest level that may be published, and a taxonomy is not generalized by",
+    "finest": "finest is for quasi-identifiers: sensitive values are published as they are",
+}
 SPELLED = ("true", "false", "nan", "inf", "infinity", "-inf", "-infinity")
 """Texts without a digit that can be written in several ways."""
 SPLIT_CHOICES = ("loss", "discernibility", "kl_divergence")
@@ -99,12 +103,9 @@ def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any])
     if role in NULLS and nulls in ("top", "value") and nulls not in NULLS[role]:
         document.wrong((*path, "nulls"), f"{{it}} is not valid for a {role}; {choices(NULLS[role])}")
     taxonomy = entry.get("taxonomy")
-    if isinstance(taxonomy, dict) and "max" in taxonomy:
-        what = "max is the highest level that may be published, and a taxonomy is not generalized by; remove it"
-        document.wrong((*path, "taxonomy", "max"), what)
-    if isinstance(taxonomy, dict) and "finest" in taxonomy:
-        what = "finest is for quasi-identifiers: sensitive values are published as they are; remove it"
-        document.wrong((*path, "taxonomy", "finest"), what)
+    for key, what in NOT_OF_TAXONOMIES.items():
+        if isinstance(taxonomy, dict) and key in taxonomy:
+            document.wrong((*path, "taxonomy", key), f"{what}; remove it")
     if role == "sensitive":
         _domain(document, path, entry)
 

@@ -203,7 +203,8 @@ def _sensitive(
 def _values(
     document: Document, place: Path, model: type[Model], given: dict[str, Any], sensitive: tuple[str, ...]
 ) -> dict[str, Any]:
-    known = parameters(model)
+    known, needed = parameters(model), required(model)
+    defaults = {field.name: field.default for field in dataclasses.fields(model)}
     valid = [*known, "sensitive"] if model.about.uses_sensitive else list(known)
     values: dict[str, Any] = {}
     for key, raw in given.items():
@@ -215,27 +216,18 @@ def _values(
             continue
         try:
             if known[key].per_attribute and len(sensitive) > 1 and isinstance(raw, dict):
-                values[key] = _by_attribute(raw, sensitive)
-            elif raw is None and _may_be_null(model, key):
+                check_keys(raw, sensitive, "one of the attributes named here")
+                values[key] = {name: _texts(raw.get(name, [])) for name in sensitive}
+            elif raw is None and defaults[key] is None and key not in needed:
                 values[key] = None
             else:
                 values[key] = read_parameter(known[key], raw)
         except ValueError as error:
             document.wrong(path, str(error))
-    missing = [name for name in required(model) if name not in given]
+    missing = [name for name in needed if name not in given]
     if missing:
         document.wrong(place, f"{', '.join(missing)} is missing; write {example(model)}")
     return values
-
-
-def _by_attribute(raw: dict[str, Any], sensitive: tuple[str, ...]) -> dict[str, Any]:
-    check_keys(raw, sensitive, "one of the attributes named here")
-    return {name: _texts(raw.get(name, [])) for name in sensitive}
-
-
-def _may_be_null(model: type[Model], name: str) -> bool:
-    (default,) = (field.default for field in dataclasses.fields(model) if field.name == name)
-    return default is None and name not in required(model)
 
 
 def read_parameter(declared: Parameter, raw: Any) -> Any:
@@ -262,11 +254,17 @@ def _population(raw: Any) -> str:
 
 
 def _predicates(raw: Any) -> str | tuple[tuple[str | None, ...], ...] | GuardTable:
-    if isinstance(raw, dict):
-        return read_guards(raw)
-    if raw == GUARDED:
-        raise ValueError("{it} needs its table; write {table: TABLE, entity: COLUMN, value: COLUMN}")
-    return tuple(map(_texts, raw)) if isinstance(raw, list) else text_of(raw)
+    if isinstance(raw, list):
+        return tuple(map(_texts, raw))
+    if not isinstance(raw, dict):
+        if raw == GUARDED:
+            raise ValueError("{it} needs its table; write {table: TABLE, entity: COLUMN, value: COLUMN}")
+        return text_of(raw)
+    check_keys(raw, GUARD_KEYS, "a key of predicates")
+    missing = [key for key in GUARD_KEYS[:3] if key not in raw]
+    if missing:
+        raise ValueError(f"{', '.join(missing)} is missing; write {{table: TABLE, entity: COLUMN, value: COLUMN}}")
+    return GuardTable(**{key: text_of(value) for key, value in raw.items()} | {"table": table_name(raw["table"])})
 
 
 def _build(
@@ -326,15 +324,6 @@ def _weights(raw: Any) -> tuple[tuple[str | None, int | Fraction], ...]:
     if min(weight for _, weight in weights) < 0 or not any(weight for _, weight in weights):
         raise ValueError("the weights are out of range; valid: 0 or more, and one of them above 0")
     return tuple(weights)
-
-
-def read_guards(raw: dict[str, Any]) -> GuardTable:
-    """The mapping that `predicates` may be. Raises ValueError."""
-    check_keys(raw, GUARD_KEYS, "a key of predicates")
-    missing = [key for key in GUARD_KEYS[:3] if key not in raw]
-    if missing:
-        raise ValueError(f"{', '.join(missing)} is missing; write {{table: TABLE, entity: COLUMN, value: COLUMN}}")
-    return GuardTable(**{key: text_of(value) for key, value in raw.items()} | {"table": table_name(raw["table"])})
 
 
 READERS: dict[Kind, Callable[[Any], Any]] = {
