@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,7 +14,12 @@ from qblock.models.base import Kind, Parameter
 from qblock.models.multi import check_base
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.fields import (
+    NUMBERS,
+    TEXTS_OR_NULL,
+    Checked,
     check_keys,
+    closed_object,
+    described,
     exact_number,
     flag_of,
     null_or_text,
@@ -234,7 +238,7 @@ def read_parameter(declared: Parameter, raw: Any) -> Any:
     """The value of the file as the kind that a model declares; of a prior or of predicates also where they are from.
     Raises ValueError."""
     if declared.kind != "choice":
-        return READERS[declared.kind](raw)
+        return KINDS[declared.kind].read(raw)
     given = raw.text if isinstance(raw, Scalar) else raw
     if given not in declared.valid:  # type: ignore[operator]
         raise ValueError("{it} is not valid; " + choices(declared.valid, given))  # type: ignore[arg-type]
@@ -326,12 +330,41 @@ def _weights(raw: Any) -> tuple[tuple[str | None, int | Fraction], ...]:
     return tuple(weights)
 
 
-READERS: dict[Kind, Callable[[Any], Any]] = {
-    "whole": whole_number,
-    "rational": exact_number,
-    "flag": flag_of,
-    "values": _texts,
-    "population": _population,
-    "prior": read_prior,
-    "predicates": _predicates,
+TABLE = {"type": "string", "minLength": 1}
+TEXT_LIST = {"type": "array", "items": TEXTS_OR_NULL}
+WEIGHTS = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number", "minimum": 0}}
+WHERE = {"type": "object", "additionalProperties": TEXTS_OR_NULL}
+POPULATION = closed_object(
+    "table", table=described(TABLE, "A table of the whole population, with the quasi-identifiers.", "census.people")
+)
+VALUES = closed_object(
+    "values", values=described(WEIGHTS, "The weight of each sensitive value.", {"flu": 3, "cancer": 1})
+)
+FROM_TABLE = closed_object(
+    *("from_table", "column"),
+    from_table=described(TABLE, "A table whose rows are the prior.", "census.people"),
+    column=described(TABLE, "Its column of sensitive values.", "diagnosis"),
+    where=described(WHERE, "The rows that count, by equal values.", {"year": 2025}),
+)
+GUARDS = closed_object(
+    *GUARD_KEYS[:3],
+    table=described(TABLE, "A table of statements that the attacker may believe.", "clinic.guards"),
+    entity=described(TABLE, "Its column that says who it is about.", "patient_id"),
+    value=described(TABLE, "Its column of sensitive values.", "diagnosis"),
+    group=described(TABLE, "Its column that groups values into one statement.", "statement"),
+)
+PREDICATES = [
+    {"enum": ["singletons", "taxonomy", "negative"]},
+    {"type": "array", "minItems": 1, "items": TEXT_LIST},
+    GUARDS,
+]
+KINDS: dict[Kind, Checked] = {
+    "whole": Checked(whole_number, {"type": "integer"}),
+    "rational": Checked(exact_number, NUMBERS),
+    "flag": Checked(flag_of, {"type": "boolean"}),
+    "values": Checked(_texts, TEXT_LIST),
+    "population": Checked(_population, {"anyOf": [TABLE, POPULATION]}),
+    "prior": Checked(read_prior, {"anyOf": [{"enum": list(PRIORS)}, VALUES, FROM_TABLE]}),
+    "predicates": Checked(_predicates, {"anyOf": PREDICATES}),
 }
+"""How a parameter of each kind is read, and its JSON Schema; a choice is one of its words."""

@@ -10,64 +10,14 @@ from typing import Any
 from qblock.models import REGISTRY, Model, Range
 from qblock.models.base import Kind, Parameter
 from qblock.spec.checks import NULLS, ONLY
-from qblock.spec.fields import TEXTS_OR_NULL, closed_object, described, limits, plain_number
+from qblock.spec.fields import closed_object, described, limits, plain_number
 from qblock.spec.load import ADAPTER
 from qblock.spec.model import ROLES
-from qblock.spec.privacy import parameters, required
+from qblock.spec.privacy import KINDS, TABLE, parameters, required
 from qblock.spec.source_file import ALSO, WORDS
 
 Schema = dict[str, Any]
 
-TABLE: Schema = {"type": "string", "minLength": 1}
-WEIGHTS: Schema = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number", "minimum": 0}}
-WHERE: Schema = {"type": "object", "additionalProperties": TEXTS_OR_NULL}
-PRIOR: Schema = {
-    "anyOf": [
-        {"enum": ["uniform", "table"]},
-        closed_object(
-            "values", values=described(WEIGHTS, "The weight of each sensitive value.", {"flu": 3, "cancer": 1})
-        ),
-        closed_object(
-            *("from_table", "column"),
-            from_table=described(TABLE, "A table whose rows are the prior.", "census.people"),
-            column=described(TABLE, "Its column of sensitive values.", "diagnosis"),
-            where=described(WHERE, "The rows that count, by equal values.", {"year": 2025}),
-        ),
-    ]
-}
-POPULATION: Schema = {
-    "anyOf": [
-        TABLE,
-        closed_object(
-            "table",
-            table=described(TABLE, "A table of the whole population, with the quasi-identifiers.", "census.people"),
-        ),
-    ]
-}
-PREDICATES: Schema = {
-    "anyOf": [
-        {"enum": ["singletons", "taxonomy", "negative"]},
-        {"type": "array", "minItems": 1, "items": {"type": "array", "items": TEXTS_OR_NULL}},
-        closed_object(
-            *("table", "entity", "value"),
-            table=described(TABLE, "A table of statements that the attacker may believe.", "clinic.guards"),
-            entity=described(TABLE, "Its column that says who it is about.", "patient_id"),
-            value=described(TABLE, "Its column of sensitive values.", "diagnosis"),
-            group=described(TABLE, "Its column that groups values into one statement.", "statement"),
-        ),
-    ]
-}
-
-KINDS: dict[Kind, Schema] = {
-    "whole": {"type": "integer"},
-    "rational": {"type": "number"},
-    "flag": {"type": "boolean"},
-    "values": {"type": "array", "items": TEXTS_OR_NULL},
-    "prior": PRIOR,
-    "population": POPULATION,
-    "predicates": PREDICATES,
-}
-"""What a parameter of each kind may be; a choice is one of its words."""
 EXAMPLES: dict[Kind, Any] = {
     "prior": "uniform",
     "population": {"table": "census.people"},
@@ -174,7 +124,7 @@ def _values_of(declared: Parameter) -> Schema:
     """What a parameter may be."""
     if isinstance(declared.valid, tuple):
         return {"enum": list(declared.valid)}
-    schema = KINDS[declared.kind]
+    schema = KINDS[declared.kind].schema
     if isinstance(declared.valid, Range):
         schema = schema | limits(declared.valid)
     if declared.per_attribute:
