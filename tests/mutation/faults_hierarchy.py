@@ -61,8 +61,8 @@ HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
         "top: the last level need not be one",
         "hierarchy/core.py",
-        "for row, label in enumerate(labels[-1]) if label != TOP][:1]:",
-        "for row, label in enumerate(labels[-1]) if label is None][:1]:",
+        "for row, label in enumerate(last) if label != TOP][:1]:",
+        "for row, label in enumerate(last) if label is None][:1]:",
         tests=(HIERARCHY_TESTS,),
     ),
     Mutation(

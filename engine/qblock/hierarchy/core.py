@@ -197,13 +197,31 @@ class Hierarchy:
         digest.update(bytes_of(rows.take(pc.array_sort_indices(rows))))
         return digest.hexdigest()
 
-    def check(self, *, observed: bool = False) -> list[Problem]:
-        """Everything that is wrong, in order; empty for a hierarchy that can be searched. Lines are row numbers.
+    def check(self, *, observed: bool = False, lines: Sequence[int] | None = None, word: str = "row") -> list[Problem]:
+        """Everything that is wrong, in order; empty for a hierarchy that can be searched.
 
-        observed: see find_problems.
+        observed: whether the leaves are the values of a column, of which there may be none, and one may be an empty
+        text. lines: of the leaves in their file, which messages call by this word; else the numbers of their rows.
         """
-        rows = range(1, len(self.labels[0]) + 1 if self.labels else 1)
-        return sorted(find_problems(self.level_names, self.labels, rows, observed=observed, of=self))
+        if not self.labels or not len(self.leaves):
+            nothing = Problem(0, "there is no leaf; write one row per value, leaf first")
+            return [] if observed and self.labels else [nothing]
+        if nests(self.columns, observed=observed):
+            return []
+        lines = range(1, len(self.leaves) + 1) if lines is None else lines
+        problems = _empty(self, lines, observed)
+        for leaf in np.flatnonzero(self.codes[0] != np.arange(len(self.leaves))).tolist():
+            first = lines[int(self.codes[0][leaf])]
+            problems.append(
+                Problem(lines[leaf], f"duplicate leaf {quoted(self.leaves[leaf])}, first on {word} {first}; remove one")
+            )
+        for level in range(self.height):
+            problems += _not_nested(self, lines, level, word)
+        last, name = self.labels[-1], self.level_names[-1]
+        for row in [row for row, label in enumerate(last) if label != TOP][:1]:
+            what = f"the last level, {name}, is not `*` for every leaf ({quoted(last[row])}); add a level of `*`"
+            problems.append(Problem(lines[row], what))
+        return sorted(problems)
 
     def add_null_leaf(self) -> Hierarchy:
         """This hierarchy with a last leaf None, which is `*` at every level: for NULL and for values that are not
@@ -241,7 +259,7 @@ def _as_json(labels: Texts) -> Texts:
 
 
 def nests(columns: Sequence[Labels], *, observed: bool) -> bool:
-    """Whether levels that have leaves are a hierarchy. False also where only find_problems can say, which looks at
+    """Whether levels that have leaves are a hierarchy. False also where only `check` can say, which looks at
     each leaf."""
     leaves, *above = columns
     if len(leaves.distinct) < len(leaves) or columns[-1].distinct.to_pylist()[:2] != [TOP]:
@@ -258,47 +276,8 @@ def nests(columns: Sequence[Labels], *, observed: bool) -> bool:
     return True
 
 
-def find_problems(
-    names: Sequence[str],
-    labels: Sequence[Sequence[str | None]],
-    lines: Sequence[int],
-    word: str = "row",
-    *,
-    observed: bool = False,
-    of: Hierarchy | None = None,
-) -> list[Problem]:
-    """What is wrong with labels[level][row], whose row is on line lines[row]; ragged rows are not given here.
-
-    observed: whether the leaves are the values of a column, of which there may be none, and one may be an empty text.
-    of: the hierarchy with these labels, where there is one already.
-    """
-    if observed and labels and not len(labels[0]):
-        return []
-    if not labels or not len(labels[0]):
-        return [Problem(0, "there is no leaf; write one row per value, leaf first")]
-    hierarchy = of or Hierarchy("", tuple(names), tuple(labels))
-    if nests(hierarchy.columns, observed=observed):
-        return []
-    labels = [tuple(level) for level in labels]
-    problems = _empty(names, labels, lines, observed)
-    codes = hierarchy.codes
-    for leaf in np.flatnonzero(codes[0] != np.arange(codes.shape[1])).tolist():
-        first = lines[int(codes[0][leaf])]
-        problems.append(
-            Problem(lines[leaf], f"duplicate leaf {quoted(labels[0][leaf])}, first on {word} {first}; remove one")
-        )
-    for level in range(len(labels) - 1):
-        problems += _not_nested(names, labels, lines, codes, level, word)
-    for row in [row for row, label in enumerate(labels[-1]) if label != TOP][:1]:
-        what = f"the last level, {names[-1]}, is not `*` for every leaf ({quoted(labels[-1][row])}); add a level of `*`"
-        problems.append(Problem(lines[row], what))
-    return problems
-
-
-def _empty(
-    names: Sequence[str], labels: Sequence[Sequence[str | None]], lines: Sequence[int], observed: bool
-) -> list[Problem]:
-    problems = []
+def _empty(hierarchy: Hierarchy, lines: Sequence[int], observed: bool) -> list[Problem]:
+    names, labels, problems = hierarchy.level_names, hierarchy.labels, []
     for level, column in enumerate(labels):
         for row in [row for row, label in enumerate(column) if not label]:
             null = column[row] is None and all(above[row] == TOP for above in labels[1:])
@@ -309,15 +288,9 @@ def _empty(
     return problems
 
 
-def _not_nested(
-    names: Sequence[str],
-    labels: Sequence[Sequence[str | None]],
-    lines: Sequence[int],
-    codes: NDArray[np.int32],
-    level: int,
-    word: str,
-) -> list[Problem]:
-    fine, coarse = codes[level], codes[level + 1]
+def _not_nested(hierarchy: Hierarchy, lines: Sequence[int], level: int, word: str) -> list[Problem]:
+    names, labels = hierarchy.level_names, hierarchy.labels
+    fine, coarse = hierarchy.codes[level], hierarchy.codes[level + 1]
     problems, seen = [], set()
     for row in np.flatnonzero(coarse != coarse[fine]).tolist():
         label, first = labels[level][row], int(fine[row])

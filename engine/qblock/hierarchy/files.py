@@ -15,7 +15,7 @@ import pyarrow.csv
 
 from qblock.errors import InputError
 from qblock.files import read_input
-from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem, find_problems, nests
+from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem, nests
 from qblock.hierarchy.labels import Labels, as_texts
 
 Layout = Literal["header", "semicolons"]
@@ -147,8 +147,7 @@ def _checked(
     hierarchy = with_top(attribute, names, columns)
     places = [lines[index] for index in kept]
     if kept or not problems:
-        word = "line" if in_file else "row"
-        problems += find_problems(hierarchy.level_names, hierarchy.labels, places, word, of=hierarchy)
+        problems += hierarchy.check(lines=places, word="line" if in_file else "row")
     if problems:
         raise HierarchyError(origin, problems, in_file)
     return hierarchy
