@@ -80,7 +80,7 @@ def deliver(value: Answer | dict[str, Any], lines: Lines, json_: bool) -> None:
         display(lines)
 
 
-def display(lines: Iterable[RenderableType]) -> None:
+def display(lines: Lines) -> None:
     """Print each part below the one before."""
     out = console()
     for part in lines:
@@ -149,10 +149,14 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def can_ask() -> bool:
+    """Whether somebody can be asked: on standard error, since standard output has the answer alone."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
 def check_asking(why: str) -> None:
     """Raise InputError where there is no terminal to ask at. why: what would be asked about."""
-    # The question goes to standard error: standard output has the answer alone.
-    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+    if not can_ask():
         raise InputError(f"{why}. Nobody can be asked here, since this is no terminal: add --yes to go on unasked")
 
 
@@ -163,10 +167,6 @@ def confirmed(question: str) -> bool:
     if not line.endswith("\n"):
         say("")
     return line.strip().lower() in ("y", "yes")
-
-
-def _is_terminal(stream: object) -> bool:
-    return bool(getattr(stream, "isatty", lambda: False)())
 
 
 def progress_words(reached: SearchProgress) -> str:

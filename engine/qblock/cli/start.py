@@ -6,7 +6,6 @@ import itertools
 import os
 import re
 import shlex
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qblock.cli.output import Json, answer, console, deliver, display
+from qblock.cli.output import Json, answer, can_ask, console, deliver, display
 from qblock.cli.streams import say
 from qblock.errors import counted
 from qblock.printable import printable
@@ -96,16 +95,16 @@ def init(
     """
     from qblock.api import propose_spec
 
-    there = not json_ and not yes and all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr))
+    ask = not json_ and not yes and can_ask()
     proposed = propose_spec(
         os.path.expandvars(url),
         table_,
         directory,
         force=force,
         entity=entity,
-        ask=ask_person if there else None,
+        ask=ask_person if ask else None,
         sensitive=sensitive,
-        ask_sensitive=ask_sensitive if there else None,
+        ask_sensitive=ask_sensitive if ask else None,
     )
     if proposed.entity.how == "open":
         say(f"qblock: {proposed.entity.why} (--entity COLUMN sets it)")
