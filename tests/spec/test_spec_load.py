@@ -69,7 +69,11 @@ def test_reads_the_example():
     assert spec.source.url.url == SECRET
     assert spec.source.parts == ("clinic", "inpatient")
     assert spec.quasi_identifiers == ("zip_code", "age", "gender")
-    assert (spec.identifying, spec.sensitives, spec.insensitives) == (("patient_id",), ("condition",), ("ward",))
+    assert (spec.names("identifying"), spec.sensitives, spec.insensitives) == (
+        ("patient_id",),
+        ("condition",),
+        ("ward",),
+    )
     assert spec.attributes["zip_code"].hierarchy == Digits(digits=5)
     assert spec.attributes["age"].hierarchy == CsvFile(file="hierarchies/age.csv")
     assert spec.attributes["gender"].hierarchy == Suppress()

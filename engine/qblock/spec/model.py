@@ -404,10 +404,6 @@ class Spec:
         return self.names("insensitive")
 
     @property
-    def identifying(self) -> tuple[str, ...]:
-        return self.names("identifying")
-
-    @property
     def view(self) -> str:
         return self.publish.view or self.release
 
