@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from qblock.hierarchy import Layout
     from qblock.release.erase import Agree
     from qblock.release.log import Entries
-    from qblock.release.plan import Plan
     from qblock.release.result import ReleaseResult, Seen
     from qblock.report import Report
     from qblock.search.beliefs import Attacker, BayesAdversary
@@ -81,7 +80,7 @@ class Release:
 
         expected_churn = forecast = None
         if churn is not None:
-            from qblock.release.forecast import churn_of
+            from qblock.release.preview import churn_of
 
             expected_churn = churn_of(self.spec, churn)
         spec = self.spec if within is None else _with_time(self.spec, within)
@@ -99,7 +98,7 @@ class Release:
             refused = None if result.chosen is not None else str(refusal(result))
             shows_nothing = [attribute.to_json() for attribute in suppressed_attributes(result)]
             if lags(self.spec):
-                from qblock.release.forecast import forecast_of_search
+                from qblock.release.preview import forecast_of_search
 
                 forecast = forecast_of_search(result, expected_churn)
             answer = result.to_json() | {"suppressed_attributes": shows_nothing}
@@ -220,13 +219,13 @@ class Release:
         """The steps of `publish`. churn: as of `search`; before a first version the lattice is searched for it."""
         from qblock.release.preview import preview
 
-        return _planned(preview(self.spec, churn))
+        return preview(self.spec, churn)
 
     def plan_rollback(self, version: int, *, wait: float = 0) -> results.release.Planned:
         """The steps of `rollback`."""
-        from qblock.release.plan import plan_rollback
+        from qblock.release.rollback import plan_rollback
 
-        return _planned(plan_rollback(self.spec, version, wait=wait))
+        return plan_rollback(self.spec, version, wait=wait).answer()
 
     def plan_erase(
         self,
@@ -239,10 +238,9 @@ class Release:
     ) -> results.release.Planned:
         """The steps of `erase`. With `now` also how many share the joint cells of those who would leave (`sharing`),
         and with `missing` how many are missing; else nobody is looked up."""
-        from qblock.release.leaving import ErasureRequest, planned_erasure
+        from qblock.release.erase import plan_erase
 
-        request = ErasureRequest.of(self.spec, people, missing=missing, confirm=confirm, now=now)
-        return _planned(planned_erasure(self.spec, request, wait))
+        return plan_erase(self.spec, people, missing=missing, confirm=confirm, now=now, wait=wait)
 
     def grants(self, *, job: str | None = None, officer: str | None = None) -> results.release.Grants:
         """The SQL that the job's login, the readers and an officer need; on DuckDB files and folders. Reads the catalog
@@ -515,11 +513,6 @@ def compared(comparison: Comparison) -> results.audit.Compared:
     for entry, definition in zip(fields["definitions"], comparison.definitions, strict=True):
         entry["stricter"] = [bound.stricter for bound in definition.bounds]
     return results.audit.Compared.model_validate(fields)
-
-
-def _planned(plan: Plan) -> results.release.Planned:
-
-    return results.release.Planned.model_validate(plan.to_json())
 
 
 def _with_time(spec: Spec, within: str) -> Spec:

@@ -25,8 +25,8 @@ from qblock.profiling.unique_sets import sentence
 from qblock.publish.copy import PublishedColumn, copy_of, disclosure, label_codes, nearly_unique
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import Counted, count_again, differences
+from qblock.release.prechecks import source_digest
 from qblock.release.run import NOT_PROTECTED
-from qblock.release.turnover import source_digest
 from qblock.results.audit import Audited
 from qblock.results.tables import Anonymized, Candidate, Profiled, Proposed, ProposedColumn
 from qblock.search.assessment import Assessment, metrics_json, requirements_json

@@ -22,7 +22,7 @@ from qblock.errors import InputError
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.release import apply
-from qblock.release.plan import plan
+from qblock.release.apply import plan
 
 pytestmark = pytest.mark.either_engine
 
@@ -65,7 +65,7 @@ def test_without_a_log_nothing_is_on_standard_error(job: Job, capsys: pytest.Cap
 
 
 def test_json_lines_name_run_release_and_step(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
-    steps = plan(job.spec).to_json()["steps"]
+    steps = plan(job.spec).answer().to_dict()["steps"]
     assert release(job, "--log-format", "json", "--json") == 0
     out, err = capsys.readouterr()
     result, entries = json.loads(out), lines(err)

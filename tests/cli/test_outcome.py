@@ -20,8 +20,7 @@ from qblock.cli.ending import Terminated
 from qblock.errors import QblockError, Refused
 from qblock.ledger.history import history
 from qblock.publish.targets import target_of
-from qblock.release import apply, erase, retire, rollback, steps
-from qblock.release import recover as module
+from qblock.release import apply, erase, retire, rollback
 from qblock.release.run import Run
 
 pytestmark = pytest.mark.either_engine
@@ -65,7 +64,7 @@ def test_a_signal_between_publication_and_clearing_up(
 ) -> None:
     heard, file = tmp_path / "heard.json", tmp_path / "result.json"
     copy = f"{sys.executable} -c 'import shutil, sys; shutil.copy(sys.argv[2], sys.argv[1])' {heard}"
-    monkeypatch.setitem(apply.PERFORM, steps.Retire, raising(Terminated))
+    monkeypatch.setattr(apply.Retire, "perform", raising(Terminated))
     options = ("--result", file, "--hook", copy)
     status, err = ended(capsys, "release", job.spec.path, "--quiet", *options)
     assert (status, err) == (143, "qblock: terminated: version 1 was published\n")
@@ -89,7 +88,7 @@ def test_a_signal_right_after_the_commit_is_asked_for(
 def test_a_signal_before_the_publication(
     job: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(apply.PERFORM, steps.Recheck, raising(Terminated))
+    monkeypatch.setattr(apply.Recheck, "perform", raising(Terminated))
     status, err = ended(capsys, "release", job.spec.path, "--quiet")
     assert (status, err) == (143, "qblock: terminated: nothing was published\n")
 
@@ -117,9 +116,9 @@ def test_a_signal_while_the_hook_runs(job: Job, tmp_path: Path) -> None:
 
 def test_a_real_signal_after_the_publication(job: Job) -> None:
     code = (
-        "import os, signal\nfrom qblock.release import apply, steps\n"
+        "import os, signal\nfrom qblock.release import apply\n"
         "def stop(*_):\n    os.kill(os.getpid(), signal.SIGTERM)\n    signal.pause()\n"
-        f"apply.PERFORM[steps.Retire] = stop\n{MAIN}"
+        f"apply.Retire.perform = stop\n{MAIN}"
     )
     ran = qblock("release", job.spec.path, "--quiet", "--log-format", "json", code=code)
     assert ran.status == 128 + signal.SIGTERM
@@ -207,7 +206,7 @@ def test_what_cannot_be_found_out_is_said_to_be_unknown(
 ) -> None:
     """The connection is lost at the commit, and the database does not come back."""
     fails_once_published(job, monkeypatch, QblockError("the connection was lost"))
-    monkeypatch.setattr(module, "_history", raising(QblockError("database not reachable")))
+    monkeypatch.setattr(apply.Run, "said_published", raising(QblockError("database not reachable")))
     file = tmp_path / "result.json"
     said = "whether version 1 was published is not known, `qblock history` shows it; the connection was lost"
     assert ended(capsys, "release", job.spec.path, "--quiet", "--result", file) == (1, f"qblock: {said}\n")
@@ -219,7 +218,7 @@ def test_a_second_signal_while_the_first_is_told(
     job: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fails_once_published(job, monkeypatch, Terminated)
-    monkeypatch.setattr(module, "_history", raising(Terminated))
+    monkeypatch.setattr(apply.Run, "said_published", raising(Terminated))
     status, err = ended(capsys, "release", job.spec.path, "--quiet")
     said = "terminated: whether version 1 was published is not known, `qblock history` shows it"
     assert (status, err) == (143, f"qblock: {said}\n")

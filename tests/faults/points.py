@@ -26,7 +26,7 @@ from typing import Any
 import sqlalchemy as sa
 
 import qblock
-from qblock.release import apply, recover, run, steps
+from qblock.release import apply, job, run
 from qblock.versions import turn
 from qblock.versions.lag import turn as lagging
 
@@ -47,9 +47,8 @@ def arm(point: Point) -> Callable[[], object]:
     elif "lines" in point:
         return _count(Path(point["lines"]))
     elif "step" in point:
-        name = getattr(steps, point["step"])
-        performed: Any = apply.PERFORM
-        performed[name] = _around(performed[name], point["when"], stop)
+        step = getattr(apply, point["step"], None) or getattr(job, point["step"])
+        step.perform = _around(step.perform, point["when"], stop)
     elif "rename" in point:
         replace = Path.replace
 
@@ -66,7 +65,7 @@ def arm(point: Point) -> Callable[[], object]:
     elif "decided" in point:
         lagging.keep = _deciding(lagging.keep, point["decided"], stop)
     elif "record" in point:
-        for module in (run, recover):
+        for module in (run, job):
             module.record = _recording(module.record, point, stop)  # type: ignore[attr-defined]
     return lambda: None
 

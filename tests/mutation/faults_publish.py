@@ -125,9 +125,9 @@ PUBLISH: tuple[Mutation, ...] = (
     ),
     Mutation(
         "grants: rights that are missing stop nobody",
-        "release/apply.py",
-        "    if lacks:\n        raise",
-        "    if not run:\n        raise",
+        "release/job.py",
+        "        if lacks:\n            raise",
+        "        if not job:\n            raise",
         tests=("tests/publish/test_needs.py::test_a_plan_lists_what_is_missing_and_a_run_ends_there_before_the_scan",),
     ),
     Mutation(

@@ -50,15 +50,15 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "release: the lock is not asked for before readers see",
         "release/apply.py",
-        "    run.lock.check()\n    roles.judge(",
-        "    roles.judge(",
+        "        run.lock.check()\n        roles.judge(run.spec, run.place, run.identity, running=True)\n        if",
+        "        roles.judge(run.spec, run.place, run.identity, running=True)\n        if",
         tests=(f"{FAULTS}::test_a_lock_that_was_lost_stops_the_publication",),
     ),
     Mutation(
         "release: other content is that of the newest version alone",
         "release/apply.py",
-        "for version, digest in run.published_digests.items() if digest != run.chosen.digest]",
-        "for version, digest in [*run.published_digests.items()][-1:] if digest != run.chosen.digest]",
+        "for version, digest in run.ledger.digests.items() if digest != run.chosen.digest]",
+        "for version, digest in [*run.ledger.digests.items()][-1:] if digest != run.chosen.digest]",
         tests=("tests/release/test_release.py::test_a_version_that_was_replaced_still_counts_as_read",),
     ),
     Mutation(
@@ -77,9 +77,9 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     Mutation(
         "retire: versions that show who has left are kept",
-        "release/apply.py",
-        "{**dict.fromkeys(retirable(run, keep)), **dict.fromkeys(run.joint.showing_withdrawn())}",
-        "dict.fromkeys(retirable(run, keep))",
+        "release/run.py",
+        "{**dict.fromkeys(self.versions_beyond(keep)), **dict.fromkeys(self.joint.showing_withdrawn())}",
+        "dict.fromkeys(self.versions_beyond(keep))",
         tests=(
             "tests/release/test_waiting.py::test_who_leaves_at_once_takes_whole_joint_cells",
             "tests/release/test_waiting.py::test_who_withdraws_leaves_in_a_batch_that_passes",
@@ -115,14 +115,14 @@ RELEASE: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erase: any number may be missing",
-        "release/leaving.py",
+        "release/erase.py",
         "    if request.confirm is None and turnover.ONE_IN * number > absent.people:\n",
         "    if request.confirm is None and number > absent.people:\n",
         tests=(f"{MISSING}::test_more_than_a_fifth_has_to_be_confirmed_by_its_number",),
     ),
     Mutation(
         "erase: another number than was confirmed",
-        "release/leaving.py",
+        "release/erase.py",
         "    if request.confirm not in (None, number):\n",
         "    if request.confirm is not None and request.confirm < 0:\n",
         tests=(f"{MISSING}::test_more_than_a_fifth_has_to_be_confirmed_by_its_number",),

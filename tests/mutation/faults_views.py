@@ -56,7 +56,7 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "bounds: the copy's are not checked",
         "release/apply.py",
-        "    check_copied(rows.session, rows.rows, chosen.copy.bounds)\n",
+        "        check_copied(rows.session, rows.rows, chosen.copy.bounds)\n",
         "",
         tests=(f"{BOUNDS}::test_a_copy_with_other_bounds_than_its_labels_is_not_published",),
     ),
@@ -76,7 +76,7 @@ VIEWS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "helpers: types list the values of an enum",
-        "release/chosen.py",
+        "release/run.py",
         "types={name: column.kind for",
         "types={name: column.type for",
         tests=("tests/publish/test_publish_values.py::test_other_types_are_published_as_text",),
@@ -126,7 +126,7 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "helpers: rows that nobody sees make a version of their own",
         "release/run.py",
-        "            and self._baseline_now(event) == self.chosen.baseline.stated",
+        "            and self.ledger.stated == self.chosen.baseline.stated",
         "            and event.reference_digest == kept_digest(self.chosen.baseline.text())",
         tests=(f"{SEE}::test_nothing_is_told_of_changes_that_show_nothing",),
     ),

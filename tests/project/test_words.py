@@ -13,7 +13,7 @@ import qblock
 ENGINE = Path(qblock.__file__).parent
 NOT_NAMES = {"found", "made", "asked", "apart", "one", "several", "book", "Book"}
 """The thing it is instead: rows, problems, match, person, block, batch, plan, result, crosswalk."""
-AS_STORED = {("ledger/events.py", "asked"), ("release/erase.py", "asked"), ("release/steps.py", "found")} | {
+AS_STORED = {("ledger/events.py", "asked"), ("release/erase.py", "asked"), ("release/job.py", "found")} | {
     (f"results/{module}.py", name)
     for module, names in {
         "audit": ("asked",),

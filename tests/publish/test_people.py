@@ -12,7 +12,7 @@ from release.jobs import Job, MakeJob
 
 from qblock.errors import InputError, Refused
 from qblock.publish import copy
-from qblock.release.plan import plan
+from qblock.release.apply import plan
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.source import SourceTable

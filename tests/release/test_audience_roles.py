@@ -15,7 +15,7 @@ from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.release import roles
-from qblock.release.plan import plan
+from qblock.release.apply import plan
 from release.jobs import ATTRIBUTES, Job
 
 pytestmark = pytest.mark.either_engine
@@ -275,7 +275,7 @@ def test_a_run_that_was_killed_is_not_about_to_publish(job: Job, monkeypatch: py
 
     with monkeypatch.context() as patch:
         patch.setattr(roles, "judge", killed)
-        patch.setattr("qblock.release.apply.record_failure", lambda *_: None)
+        patch.setattr("qblock.release.apply.Run.record_failure", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             two.run()
     assert history(two.spec)["events"][-1]["state"] == "staged"

@@ -15,8 +15,8 @@ from steady.pure import first_version
 from qblock.errors import InputError, Refused
 from qblock.ledger.stores import place_of
 from qblock.models import DistinctLDiversity, KAnonymity
+from qblock.release.apply import plan
 from qblock.release.erase import erase
-from qblock.release.plan import plan
 from qblock.release.rekey import rekey
 from qblock.release.retype import retype, type_note
 from qblock.versions.batching.rules import Rules, rules_for

@@ -13,9 +13,9 @@ import pytest
 from qblock.errors import Refused
 from qblock.ledger.stores import place_of
 from qblock.publish.targets import target_of
+from qblock.release.apply import plan
 from qblock.release.erase import erase
 from qblock.release.move import move
-from qblock.release.plan import plan
 from qblock.release.retire import retire
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
@@ -125,7 +125,7 @@ def test_readers_keep_their_version_whatever_is_missing_in_the_ledger(thrice: Jo
         with pytest.raises(Refused, match=says):
             plan(thrice.spec)
         return
-    assert any(re.search(says, note) for note in plan(thrice.spec).to_json()["notes"])
+    assert any(re.search(says, note) for note in plan(thrice.spec).answer().notes)
     # What takes the view away takes nothing else.
     result = retire(thrice.spec)
     assert (result.status, re.search(says, result.notes[0]) is not None) == ("retired", True)

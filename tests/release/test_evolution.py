@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from migrated import one_more
 
-from qblock.release.plan import plan
+from qblock.release.apply import plan
 from release.jobs import Job
 
 pytestmark = pytest.mark.either_engine

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from faults.nursery import Nursery
 
 from qblock.errors import QblockError, Refused
-from qblock.ledger.history import history
+from qblock.ledger.history import UNFINISHED, history
 from qblock.publish.recheck import Counted
 from qblock.publish.targets import duckdb as duckdb_target
-from qblock.release import apply, recover, steps
+from qblock.release import apply, job
 from qblock.release.verify import verify
 from release.jobs import CopyJob, Job
 
@@ -172,7 +172,7 @@ def test_a_crash_after_renaming_without_any_cleaning_up(published: Job, monkeypa
 
     with monkeypatch.context() as patched:
         patched.setattr(duckdb_target, "sync", broken)
-        patched.setattr(apply, "record_failure", lambda run, error: None)
+        patched.setattr(apply.Run, "record_failure", lambda run, error: None)
         with pytest.raises(Boom):
             published.run()
     said: list[str] = []
@@ -257,7 +257,7 @@ def test_versions_that_cannot_be_dropped_do_not_undo_the_publication(
 
     published.set(versions={"joint": "none", "keep": 1})
     with monkeypatch.context() as patched:
-        patched.setattr(apply, "retirable", broken)
+        patched.setattr(apply.Run, "versions_beyond", broken)
         result = published.run()
     assert any("old versions were not dropped: the disk is full" in note for note in result.notes)
     assert len(published.published()) == 13
@@ -266,6 +266,8 @@ def test_versions_that_cannot_be_dropped_do_not_undo_the_publication(
 
 
 def test_what_is_recovered_is_every_state_that_is_no_end() -> None:
-    assert set(recover.UNFINISHED) == {"staged", "checked"}
+    assert set(UNFINISHED) == {"staged", "checked"}
     # A plan has one of search, check_node, search_map and check_map.
-    assert len({step for step in apply.PERFORM if issubclass(step, steps.Step)}) == max(STEPS.values()) + 3
+    classes = {value for module in (apply, job) for value in vars(module).values() if isinstance(value, type)}
+    steps = {step for step in classes if issubclass(step, job.Step)} - {job.Step, apply.Choose}
+    assert len(steps) == max(STEPS.values()) + 3

@@ -12,8 +12,8 @@ from engines import create_table
 
 from qblock.errors import QblockError, Refused
 from qblock.ledger.history import history
+from qblock.release.apply import plan
 from qblock.release.erase import erase
-from qblock.release.plan import plan
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, PEOPLE, Job

@@ -138,9 +138,9 @@ def test_who_leaves_and_who_waits(make_job: MakeJob) -> None:
     found = job.run()
     assert (found.status, found.waiting) == ("unchanged", {"newcomers": 1, "leavers": 2})
     said = preview(job.spec)
-    assert [step.name for step in said.steps if step.name.startswith(("search", "check_map"))] == ["check_map"]
+    assert [step.step for step in said.steps if step.step.startswith(("search", "check_map"))] == ["check_map"]
     assert said.changes is not None
-    assert (said.changes["newcomers"], said.changes["leavers"]) == (1, 2)
+    assert (said.changes.newcomers, said.changes.leavers) == (1, 2)
     assert job.run().status == "unchanged"
 
 
@@ -265,7 +265,7 @@ def test_a_version_has_the_map_that_the_spec_names(make_job: MakeJob) -> None:
     job.change(MORE)
     job.set(search=NAMED)
     said = preview(job.spec)
-    assert [(step.name, step.describe()) for step in said.steps if step.name == "check_map"] == [
+    assert [(step.step, step.description) for step in said.steps if step.step == "check_map"] == [
         (
             "check_map",
             "Give every row its box of the recoding map of version 1, and check the boxes against k_anonymity, "

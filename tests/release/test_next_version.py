@@ -32,7 +32,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def changes(job: Job) -> dict[str, Any]:
-    found = preview(job.spec).to_json()["changes"]
+    found = preview(job.spec).to_dict()["changes"]
     assert found is not None
     return dict(found)
 
@@ -162,7 +162,7 @@ def test_levels_of_a_release_that_is_searched_pinned_or_refused(make_job: MakeJo
 
 def test_what_a_run_refuses_before_its_search_the_plan_does(make_job: MakeJob) -> None:
     job = people_job(make_job, FOUR, **HOLD_BACK)
-    assert "levels" not in preview(job.spec).to_json()
+    assert "levels" not in preview(job.spec).to_dict()
     job.begin()
     job.set(search={"node": [1]})
     for statement, said in ((None, "all versions must have one node"), ("DELETE FROM people", "is empty")):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
 from qblock.release import erase, rollback
-from qblock.release.job import run_steps
+from qblock.release.apply import plan
+from qblock.release.job import Step
 from qblock.release.log import Entry, Reporter
-from qblock.release.plan import Plan, plan, plan_erase, plan_rollback
 from qblock.release.run import Run
-from qblock.release.steps import Retire, Step
 from qblock.releases import Release
+from qblock.results.release import Planned
 
 from .jobs import ATTRIBUTES, Job
 
@@ -24,15 +25,15 @@ def steps_of(entries: list[Entry]) -> list[str]:
     return list(dict.fromkeys(entry.step for entry in entries if entry.step is not None))
 
 
-def names(made: Plan) -> list[str]:
-    return [step.name for step in made.steps]
+def names(made: Planned) -> list[str]:
+    return [step.step for step in made.steps]
 
 
 @pytest.mark.either_engine
 def test_a_rollback_performs_its_plan(job: Job) -> None:
     job.begin()
     job.run(force=True)
-    made = plan_rollback(job.spec, 1)
+    made = Release(job.spec).plan_rollback(1)
     entries: list[Entry] = []
     assert rollback.rollback(job.spec, 1, reporter=Reporter(entries=entries.append)).status == "rolled_back"
     assert steps_of(entries) == names(made)
@@ -45,7 +46,7 @@ def test_a_rollback_performs_its_plan(job: Job) -> None:
 @pytest.mark.parametrize("now", [False, True])
 def test_an_erasure_performs_its_plan(job: Job, now: bool) -> None:
     job.set(entity="name", attributes=ATTRIBUTES).begin()
-    made = plan_erase(job.spec, 1, now=now)
+    made = Release(job.spec).plan_erase(["person 1"], now=now)
     entries: list[Entry] = []
     erase.erase(job.spec, ["person 1"], now=now, reporter=Reporter(entries=entries.append))
     said = steps_of(entries)
@@ -98,20 +99,28 @@ class Seen:
 @pytest.mark.parametrize("closing", [None, OSError("a full disk")])
 def test_what_is_open_is_told_why_it_is_left(job: Job, closing: Exception | None) -> None:
     job.begin()
-    run, seen, recorded = Run(plan(job.spec)), Seen(), []
+    seen, recorded = Seen(), []
 
     def close(error: BaseException | None) -> None:
         if closing is not None:
             raise closing
 
-    def broken(run: Run, _: Step) -> None:
-        run.transaction.push(lambda _, error, trace: close(error))  # type: ignore[arg-type,return-value]
-        run.transaction.enter_context(seen)
-        run.ledger_ready = True
-        raise KeyboardInterrupt
+    class Broken(Step):
+        def describe(self) -> str:
+            return "Breaks."
+
+        def perform(self, run: Run) -> None:
+            run.transaction.push(lambda _, error, trace: close(error))  # type: ignore[arg-type,return-value]
+            run.transaction.enter_context(seen)
+            run.ledger_ready = True
+            raise KeyboardInterrupt
+
+    class Noting(Run):
+        def record_failure(self, error: BaseException) -> None:
+            recorded.append(error)
 
     with pytest.raises(KeyboardInterrupt if closing is None else OSError):
-        run_steps(run, [Retire(3)], {Retire: broken}, lambda _, error: recorded.append(error))
+        Noting(replace(plan(job.spec), steps=(Broken(),))).perform()
     assert isinstance(seen.error, KeyboardInterrupt)
     assert [type(error) for error in recorded] == [KeyboardInterrupt]
 

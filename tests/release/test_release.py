@@ -13,7 +13,7 @@ from spark_tables import spark_database_of
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
-from qblock.release.plan import plan
+from qblock.release.apply import plan
 from qblock.release.verify import verify
 from qblock.releases import Release
 from qblock.spec import spec_digest

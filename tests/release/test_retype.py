@@ -8,7 +8,7 @@ import pytest
 
 from qblock.errors import Refused
 from qblock.ledger.stores import place_of
-from qblock.release.plan import plan
+from qblock.release.apply import plan
 from qblock.release.retype import retype, type_note
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify

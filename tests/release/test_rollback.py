@@ -328,7 +328,7 @@ def test_a_fault_between_any_two_steps(twice_here: Job) -> None:
 
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_crash_before_the_ledger_row(twice: Job, monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
-    record = module._Rollback._record
+    record = module._Rollback.record
 
     def broken(self: Any, connection: Any, state: Any) -> None:
         if state == "published":
@@ -336,7 +336,7 @@ def test_a_crash_before_the_ledger_row(twice: Job, monkeypatch: pytest.MonkeyPat
         record(self, connection, state)
 
     with monkeypatch.context() as patched:
-        patched.setattr(module._Rollback, "_record", broken)
+        patched.setattr(module._Rollback, "record", broken)
         if quiet:
             patched.setattr(module._Rollback, "record_failure", lambda self, error: None)
         with pytest.raises(Boom):

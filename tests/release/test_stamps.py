@@ -15,8 +15,8 @@ from qblock.errors import Refused
 from qblock.ledger.history import history
 from qblock.ledger.stamps import Written
 from qblock.release import apply
+from qblock.release.apply import plan
 from qblock.release.erase import erase
-from qblock.release.plan import plan
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, CopyJob, Job, MakeJob, new_job
@@ -59,7 +59,7 @@ def check_refused(job: Job, says: str) -> None:
     with pytest.raises(Refused, match=says) as raised:
         verify(job.spec).raise_problems()
     assert raised.value.exit_status == 3
-    assert any(STATE in note for note in plan(job.spec).to_json()["notes"])
+    assert any(STATE in note for note in plan(job.spec).answer().notes)
     assert (job.published(), crosswalk(job), kept(job)) == (before, known, copies)
 
 

@@ -166,7 +166,7 @@ def test_a_version_that_shows_who_has_left_is_not_published_again(
         raise QblockError("the disk is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(apply, "retire", stays)
+        patched.setattr(apply.Run, "retire_versions", stays)
         assert job.run().rows == 4
     with pytest.raises(Refused, match=r"version 1 .* people have withdrawn since it was published"):
         rollback(job.spec, 1)

@@ -15,8 +15,8 @@ from qblock.cli.app import run
 from qblock.errors import Refused
 from qblock.ledger.stores import place_of
 from qblock.release.erase import erase
+from qblock.release.prechecks import TurnoverRefused, source_digest
 from qblock.release.rekey import rekey
-from qblock.release.turnover import TurnoverRefused, source_digest
 from qblock.search.run import open_task
 from qblock.versions.crosswalk import open_crosswalk
 from release.jobs import Job, MakeJob

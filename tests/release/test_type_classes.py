@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from qblock.errors import Refused
-from qblock.release.plan import plan
+from qblock.release.apply import plan
 from qblock.release.retype import retype, type_note
 from qblock.release.verify import verify
 from release.crossing import CROSSING, HARMLESS, alter, at, events, two

@@ -1,28 +1,26 @@
-"""Runs the plan of a release: one snapshot, a private copy, an independent check of the copy, publication."""
+"""The release job: one snapshot, a private copy, an independent check of the copy, publication."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.publish.bounds import check_copied
 from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
-from qblock.release import roles, steps
-from qblock.release.chosen import Chosen
-from qblock.release.job import OPENING, run_steps, settle_identity, upgrade
+from qblock.release import roles
+from qblock.release.job import ClearLeftovers, Plan, Step, models_named, opening
 from qblock.release.log import Reporter
 from qblock.release.maps import KEPT_MAP, inherited_map, named_map
-from qblock.release.plan import plan
 from qblock.release.prechecks import (
     check_comparable_versions,
+    check_turnover,
     fingerprint,
     is_unchanged,
     other_content,
@@ -31,11 +29,8 @@ from qblock.release.prechecks import (
     remember,
     spec_refusal,
 )
-from qblock.release.recover import clear_leftovers, published, record_failure
 from qblock.release.result import ReleaseResult
-from qblock.release.retire import check_not_retired
-from qblock.release.run import Run, retirable
-from qblock.release.turnover import check_turnover
+from qblock.release.run import Chosen, Run
 from qblock.search.progress import Progress
 from qblock.search.result import refusal
 from qblock.search.run import open_snapshot, recoded, run_search, task_over
@@ -43,9 +38,8 @@ from qblock.source import open_recoded
 from qblock.spec import Spec
 from qblock.versions.lag.turn import KEPT
 from qblock.versions.turn import TogetherRefused
-from qblock.warehouse.faults import denied
+from qblock.warehouse.engines import ENGINES, engine_of_source
 from qblock.warehouse.kept_sessions import kept_sessions
-from qblock.warehouse.rights import missing_rights
 
 
 @kept_sessions()
@@ -65,137 +59,243 @@ def release(
     published before stays published.
     """
     with place_of(spec) as place:
-        planned = plan(spec, force=force, wait=wait, judge=False, place=place)
-        run = Run(planned, progress, reporter, force=force)
-        run.joint.forced = force
-        run_steps(run, planned.steps, PERFORM, record_failure)
+        run = Run(plan(spec, force=force, wait=wait, judge=False, place=place), progress, reporter, force=force)
+        run.perform()
         return run.result()
 
 
-def _upgrade(run: Run, step: steps.UpgradeLedger) -> None:
-    lacks = run.stopping
-    try:
-        upgrade(run, step)
-    except QblockError as error:
-        if not (lacks and denied(error)):
-            raise
-    if lacks:
-        raise QblockError(missing_rights(lacks))
+@kept_sessions()
+def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True, place: Store | None = None) -> Plan:
+    """The steps of a release of this spec. place: of the spec, where it is open. judge: as of `opening`, and raises
+    what that does."""
+    planned = opening(spec, place or place_of(spec), wait, judge, rights=True)
+    models, engine = models_named(spec), engine_of_source(spec)
+    published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
+    return planned.then(
+        ClearLeftovers(spec.release),
+        *((CheckReaders(spec.publish.readers),) if engine.facts.has_roles else ()),
+        Snapshot(engine.name, spec.source.table),
+        CheckDisclosure(spec.insensitives),
+        _search_step(planned, models),
+        CheckEarlierVersions(planned.current, spec.versions.joint, spec.checked_together, force),
+        CopyVersion(planned.next_version, published),
+        Recheck(models),
+        Publish(planned.target.view, spec.publish.readers),
+        Retire(spec.versions.keep),
+    )
 
 
-def _clear(run: Run, _: steps.ClearLeftovers) -> None:
-    run.notes += roles.judge(run.spec, run.place, run.identity)
-    if not run.force:
-        check_not_retired(run.place, run.target, run.spec.release)
-    run.joint.make_ready()
-    for message in clear_leftovers(run):
-        run.reporter.report(message)
-    run.joint.settle_leaving()
-    run.read_ledger()
-    run.joint.discard_unseen(run.published_digests)
+def _search_step(planned: Plan, models: tuple[str, ...]) -> Step:
+    spec, search = planned.spec, planned.spec.search
+    if spec.pinned is not None:
+        return CheckNode(spec.pinned, models)
+    named = named_map(spec, planned.place)
+    if named is not None:
+        return CheckMap(named.event.version or 0, models)
+    strategy: str = search.strategy
+    if search.within is not None:
+        time = f"at most {search.within.total_seconds():g} s"
+        strategy = time if search.recoding == "multidimensional" else f"{strategy}, {time}"
+    if search.recoding != "multidimensional":
+        return Search(strategy, search.choose_from, search.choose_by, models)
+    if planned.current is not None and spec.versions.joint != "none":
+        return CheckMap(planned.current, models)
+    return SearchMap(strategy, search.within is None, search.choose_from, search.choose_by, models)
 
 
-def _readers(run: Run, _: steps.CheckReaders) -> None:
-    exposures = run.target.find_exposures()
-    if exposures:
-        raise Refused(exposure(exposures))
-    run.target.check_columns(columns_ahead(run.spec, run.ranges))
+@dataclass(frozen=True)
+class CheckReaders(Step):
+    readers: tuple[str, ...]
+
+    def describe(self) -> str:
+        who = ", ".join((*self.readers, "PUBLIC"))
+        return f"Refuse if {who}, or a role that one of them can become, could read the source or anything private."
+
+    def perform(self, run: Run) -> None:
+        exposures = run.target.find_exposures()
+        if exposures:
+            raise Refused(exposure(exposures))
+        run.target.check_columns(columns_ahead(run.spec, run.ranges))
 
 
-def _snapshot(run: Run, _: steps.Snapshot) -> None:
-    refused = spec_refusal(run)
-    spec = run.joint.begin(run.current, run.published_digests)
-    run.joint.check_withdrawn()
-    check_comparable_versions(run)
-    session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
-    stated = inherited_map(spec, run.place, run.current)
-    precheck_source(run, session, refused, labels=stated is not None)
-    run.fingerprint = fingerprint(run, session)
-    if is_unchanged(run):
-        _stays(run)
-        return
-    source = open_recoded(spec, session, stated, relation=run.joint.admission)
-    check_turnover(run, source)
-    fewer = run.joint.let_in(source)
-    if fewer is not None:
-        source = open_recoded(spec, session, stated, relation=fewer, instead_of=source)
-    run.named = None if stated is not None else named_map(spec, run.place)
-    run.task = run.transaction.enter_context(task_over(run.joint.settled(source)))
-    if run.identity.source is None:  # it was made since
-        settle_identity(run)
-    run.joint.opened(run.task.source)
-    if run.joint.inherited is None:
-        # Other releases have the same crosswalk, and a search may take long.
-        run.place.close_crosswalk()
+@dataclass(frozen=True)
+class Snapshot(Step):
+    engine: str
+    table: str
+
+    def describe(self) -> str:
+        how = ENGINES[self.engine].facts.snapshot_words
+        return (
+            f"Open {self.table} in {how}; check its columns, and that the hierarchies cover every value; scan it once."
+        )
+
+    def perform(self, run: Run) -> None:
+        refused, digests = spec_refusal(run), run.ledger.digests
+        spec = run.joint.begin(run.ledger.current, digests)
+        run.joint.check_withdrawn()
+        check_comparable_versions(run)
+        session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
+        stated = inherited_map(spec, run.place, run.ledger.current)
+        precheck_source(run, session, refused, labels=stated is not None)
+        run.fingerprint = fingerprint(run, session)
+        if is_unchanged(run):
+            run.stay()
+            return
+        source = open_recoded(spec, session, stated, relation=run.joint.admission)
+        check_turnover(run, source)
+        fewer = run.joint.let_in(source)
+        if fewer is not None:
+            source = open_recoded(spec, session, stated, relation=fewer, instead_of=source)
+        run.named = None if stated is not None else named_map(spec, run.place)
+        run.task = run.transaction.enter_context(task_over(run.joint.settled(source)))
+        if run.identity.source is None:  # it was made since
+            run.settle_identity()
+        run.joint.opened(run.task.source)
+        if run.joint.inherited is None:
+            # Other releases have the same crosswalk, and a search may take long.
+            run.place.close_crosswalk()
 
 
-def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
-    names = nearly_unique(run.task)
-    if names:
-        raise disclosure(run.spec, names)
+@dataclass(frozen=True)
+class CheckDisclosure(Step):
+    insensitive: tuple[str, ...]
+
+    def describe(self) -> str:
+        if not self.insensitive:
+            return "Apart from the sensitive ones, no column is published as it is."
+        return f"Stop if {', '.join(self.insensitive)}, published unchanged, nearly single out rows."
+
+    def perform(self, run: Run) -> None:
+        names = nearly_unique(run.task)
+        if names:
+            raise disclosure(run.spec, names)
 
 
-def _search(run: Run, _: steps.Search | steps.CheckNode | steps.SearchMap | steps.CheckMap) -> None:
-    before = precheck_published_node(run)
-    # Of versions that are checked together a result tells every minimal node.
-    best_only = run.spec.search.answer == "best" and not run.spec.checked_together
-    stated = None if run.named is None else run.named.stated
-    result = run_search(run.task, progress=run.progress, best_only=best_only, stated=stated)
-    inherited = KEPT_MAP if run.task.source.recoding is not None else KEPT if run.joint.inherited is not None else None
-    if inherited is not None:
-        result = replace(result, why=inherited + ("" if result.chosen is not None else f", and fails: {result.why}"))
-    if result.chosen is None:
-        raise _with_more(refusal(result), run.joint.refused())
-    run.searched = result
-    if result.recoded is not None:
-        # The source goes on as the map shows it.
-        warned = run.task.warnings
-        run.task = run.transaction.enter_context(recoded(run.task, result.recoded, run.joint.admission))
-        run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
-        run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom), run.ranges)
-        return
-    known = before is not None and before.assessment.node == result.chosen.node
-    run.chosen = before if before is not None and known else Chosen.of(run.spec, run.task, result.chosen, run.ranges)
+class Choose(Step):
+    """A step that comes to the node, or the boxes, of the next version."""
+
+    def perform(self, run: Run) -> None:
+        before = precheck_published_node(run)
+        # Of versions that are checked together a result tells every minimal node.
+        best_only = run.spec.search.answer == "best" and not run.spec.checked_together
+        stated = None if run.named is None else run.named.stated
+        result = run_search(run.task, progress=run.progress, best_only=best_only, stated=stated)
+        inherited = KEPT if run.joint.inherited is not None else None
+        inherited = KEPT_MAP if run.task.source.recoding is not None else inherited
+        if inherited is not None:
+            fails = "" if result.chosen is not None else f", and fails: {result.why}"
+            result = replace(result, why=inherited + fails)
+        if result.chosen is None:
+            raise _with_more(refusal(result), run.joint.refused())
+        run.searched = result
+        if result.recoded is not None:
+            # The source goes on as the map shows it.
+            warned = run.task.warnings
+            run.task = run.transaction.enter_context(recoded(run.task, result.recoded, run.joint.admission))
+            run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
+            run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom), run.ranges)
+        elif before is not None and before.assessment.node == result.chosen.node:
+            run.chosen = before
+        else:
+            run.chosen = Chosen.of(run.spec, run.task, result.chosen, run.ranges)
 
 
-def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
-    if not step.force and run.nothing_changed():
-        run.joint.unchanged(run.version)
-        _stays(run)
-        remember(run)
-    else:
-        check_earlier(run, step)
+@dataclass(frozen=True)
+class Search(Choose):
+    strategy: str
+    choose_from: str
+    choose_by: str
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        what = "by block sizes alone, then check every model" if self.choose_from == "sizes" else "that is minimal"
+        return (
+            f"Search the lattice ({self.strategy}) for a node that satisfies {', '.join(self.models)}; "
+            f"choose one {what}, by {self.choose_by.replace('_', ' ')}."
+        )
 
 
-def _stays(run: Run) -> None:
-    run.unchanged = True
-    for given in run.target.grant():
-        run.reporter.report(f"granted {given}")
-    waits = run.waits_in_words()
-    if waits:
-        run.record_waiting()
-        run.reporter.report(f"version {run.version} stays: {waits}")
-    else:
-        run.reporter.report(f"nothing to do: version {run.version} holds this data and this spec")
+@dataclass(frozen=True)
+class SearchMap(Choose):
+    strategy: str
+    from_node: bool
+    choose_from: str
+    choose_by: str
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        what = "by block sizes alone, then check every box with" if self.choose_from == "sizes" else "all of which pass"
+        begin = f"Search the lattice ({self.strategy}), and split from its top and from its best node"
+        if not self.from_node:
+            begin = f"Split from the top of the lattice ({self.strategy})"
+        return (
+            f"{begin} into boxes {what} {', '.join(self.models)}; choose splits by {self.choose_by.replace('_', ' ')}."
+        )
 
 
-def check_earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
-    """Check what would be published together with what ever was, as the spec says."""
-    if run.joint.together:
-        _check_together(run)
-    elif step.joint != "none":
-        differing = [version for version, digest in run.published_digests.items() if digest != run.chosen.digest]
-        if differing:
-            raise other_content(run, max(differing))
+@dataclass(frozen=True)
+class CheckMap(Choose):
+    version: int
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        return (
+            f"Give every row its box of the recoding map of version {self.version}, and check the boxes against "
+            f"{', '.join(self.models)}; nothing is searched."
+        )
+
+
+@dataclass(frozen=True)
+class CheckNode(Choose):
+    node: tuple[int, ...]
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"Check the pinned node {list(self.node)} against {', '.join(self.models)}; nothing is searched."
+
+
+@dataclass(frozen=True)
+class CheckEarlierVersions(Step):
+    current: int | None
+    joint: str
+    entity: bool
+    force: bool
+
+    def describe(self) -> str:
+        if self.current is None:
+            return "No version is published yet: nothing to compare with."
+        again = "publish it again even then" if self.force else "stop there if nothing has changed"
+        if self.joint != "none" and self.entity:
+            changed = f"check all versions ever published together ({self.joint})"
+        elif self.joint == "none":
+            changed = "versions together are not protected (versions.joint: none)"
+        else:
+            changed = "refuse changed data, since versions together would not be protected"
+        return f"Compare with version {self.current}; {again}; {changed}."
+
+    def perform(self, run: Run) -> None:
+        if not self.force and run.nothing_changed():
+            run.joint.unchanged(run.version)
+            run.stay()
+            remember(run)
+        else:
+            self.check(run)
+
+    def check(self, run: Run) -> None:
+        """Check what would be published together with what ever was, as the spec says."""
+        if run.joint.together:
+            _check_together(run)
+        elif self.joint != "none":
+            differing = [version for version, digest in run.ledger.digests.items() if digest != run.chosen.digest]
+            if differing:
+                raise other_content(run, max(differing))
 
 
 def _check_together(run: Run) -> None:
     reserve = partial(run.reserve_version, joint=run.spec.versions.joint)
-    chosen = run.chosen
+    chosen, shown = run.chosen, run.ledger.digests
     try:
-        run.joint.check(
-            run.task, chosen.assessment, chosen.baseline.references, run.version, run.published_digests, reserve
-        )
+        run.joint.check(run.task, chosen.assessment, chosen.baseline.references, run.version, shown, reserve)
     except TogetherRefused as error:
         raise _with_more(error, run.joint.refused()) from None
 
@@ -205,77 +305,87 @@ def _with_more(error: Refused, more: str) -> Refused:
     return type(error)(f"{error}. {more}") if more else error
 
 
-def _copy(run: Run, _: steps.CopyVersion) -> None:
-    run.reserve_version(run.version)
-    if run.joint.inherited is not None:
-        # Nothing was searched, so it is still open; to copy rows and to count them again may take long.
-        run.place.close_crosswalk()
-    before = None if run.current is None else run.current.version
-    shown = run.chosen.shown(run.spec, run.task.source, run.version, before)
-    run.target.stage(run.task.source.session, run.chosen.copy, shown, run.version, run.stamp, run.record)
-    # The snapshot ends here: what follows reads only the copy.
-    run.transaction.close()
+@dataclass(frozen=True)
+class CopyVersion(Step):
+    version: int
+    columns: tuple[str, ...]
 
-
-def _recheck(run: Run, _: steps.Recheck) -> None:
-    run.lock.check()
-    chosen = run.chosen
-    run.checked = run.transaction.enter_context(run.target.checking(run.version, chosen.copy.columns))
-    rows = run.checked.rows
-    counted = count_again(run.spec, rows.session, rows.rows, chosen.copy.columns, chosen.baseline.references)
-    check_copied(rows.session, rows.rows, chosen.copy.bounds)
-    problems = differences(run.spec, counted, chosen.assessment, chosen.labels)
-    if content_digest(rows.session, rows.rows, chosen.copy.columns) != chosen.digest:
-        problems.append("the content of the copy is not what was read from the source's snapshot")
-    if problems:
-        raise Refused("the copy failed its check, nothing is published: " + "; ".join(problems))
-    run.recheck = counted
-
-
-def _publish(run: Run, _: steps.Publish) -> None:
-    run.lock.check()
-    roles.judge(run.spec, run.place, run.identity, running=True)
-    if not run.joint.still_complete(run.checked.rows.session):
-        raise Refused(
-            "another release that the same readers may hold was published meanwhile; nothing is published, the next "
-            "run checks them together"
+    def describe(self) -> str:
+        return (
+            f"Build version {self.version} where no reader can see it ({', '.join(self.columns)}), "
+            "ordered by what it publishes; record it as staged."
         )
-    said, number = f"version {run.version} was published", run.version
-    with current_effects().committing(said, partial(published, run, number), status="published", version=number):
-        run.notes += run.checked.publish(run.record)
-        run.published = True
-    run.transaction.close()
-    run.joint.settle_leaving()
+
+    def perform(self, run: Run) -> None:
+        run.reserve_version(run.version)
+        if run.joint.inherited is not None:
+            # Nothing was searched, so it is still open; to copy rows and to count them again may take long.
+            run.place.close_crosswalk()
+        shown = run.chosen.shown(run.spec, run.task.source, run.version, run.ledger.version)
+        run.target.stage(run.task.source.session, run.chosen.copy, shown, run.version, run.stamp, run.record)
+        # The snapshot ends here: what follows reads only the copy.
+        run.transaction.close()
 
 
-def _retire(run: Run, step: steps.Retire) -> None:
-    try:
-        run.notes += retire(run, step.keep)
-    except QblockError as error:
-        # The version is published; what could not be dropped is tried again by the next run.
-        run.notes.append(f"old versions were not dropped: {error}")
+@dataclass(frozen=True)
+class Recheck(Step):
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"Recount the copy independently and compare it with the search: rows, blocks, {', '.join(self.models)}."
+
+    def perform(self, run: Run) -> None:
+        run.lock.check()
+        chosen = run.chosen
+        run.checked = run.transaction.enter_context(run.target.checking(run.version, chosen.copy.columns))
+        rows = run.checked.rows
+        counted = count_again(run.spec, rows.session, rows.rows, chosen.copy.columns, chosen.baseline.references)
+        check_copied(rows.session, rows.rows, chosen.copy.bounds)
+        problems = differences(run.spec, counted, chosen.assessment, chosen.labels)
+        if content_digest(rows.session, rows.rows, chosen.copy.columns) != chosen.digest:
+            problems.append("the content of the copy is not what was read from the source's snapshot")
+        if problems:
+            raise Refused("the copy failed its check, nothing is published: " + "; ".join(problems))
+        run.counted = counted
 
 
-def retire(run: Run, keep: int) -> list[str]:
-    """Drop versions beyond the newest `keep`, and those that show people who have left; says which stay for now."""
-    versions = {**dict.fromkeys(retirable(run, keep)), **dict.fromkeys(run.joint.showing_withdrawn())}
-    return run.target.retire({version: run.retiring(version) for version in versions})
+@dataclass(frozen=True)
+class Publish(Step):
+    view: str
+    readers: tuple[str, ...]
+
+    def describe(self) -> str:
+        to = f", readable by {', '.join(self.readers)}" if self.readers else ""
+        return f"Publish it as {self.view}{to}, together with the ledger row."
+
+    def perform(self, run: Run) -> None:
+        run.lock.check()
+        roles.judge(run.spec, run.place, run.identity, running=True)
+        if not run.joint.still_complete(run.checked.rows.session):
+            raise Refused(
+                "another release that the same readers may hold was published meanwhile; nothing is published, the "
+                "next run checks them together"
+            )
+        said, number = f"version {run.version} was published", run.version
+        with current_effects().committing(
+            said, partial(run.said_published, number), status="published", version=number
+        ):
+            run.notes += run.checked.publish(run.record)
+            run.published = True
+        run.transaction.close()
+        run.joint.settle_leaving()
 
 
-PERFORM: dict[type[steps.Step], Callable[[Run, Any], None]] = {
-    **OPENING,
-    steps.UpgradeLedger: _upgrade,
-    steps.ClearLeftovers: _clear,
-    steps.CheckReaders: _readers,
-    steps.Snapshot: _snapshot,
-    steps.CheckDisclosure: _disclosure,
-    steps.Search: _search,
-    steps.CheckNode: _search,
-    steps.SearchMap: _search,
-    steps.CheckMap: _search,
-    steps.CheckEarlierVersions: _earlier,
-    steps.CopyVersion: _copy,
-    steps.Recheck: _recheck,
-    steps.Publish: _publish,
-    steps.Retire: _retire,
-}
+@dataclass(frozen=True)
+class Retire(Step):
+    keep: int
+
+    def describe(self) -> str:
+        return f"Drop versions beyond the newest {self.keep}; the ledger keeps their rows."
+
+    def perform(self, run: Run) -> None:
+        try:
+            run.notes += run.retire_versions(self.keep)
+        except QblockError as error:
+            # The version is published; what could not be dropped is tried again by the next run.
+            run.notes.append(f"old versions were not dropped: {error}")

@@ -6,25 +6,20 @@ again, with one person more or less, would read them off; so all that is said is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from qblock.errors import QblockError, Refused
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
-from qblock.release import steps
-from qblock.release.apply import PERFORM, check_earlier
-from qblock.release.job import run_steps
-from qblock.release.plan import plan
-from qblock.release.recover import record_failure
+from qblock.release.apply import CopyVersion, Publish, Recheck, Retire, plan
+from qblock.release.job import Step
 from qblock.release.run import Run
 from qblock.results.release import DryRun
 from qblock.spec import Spec
 from qblock.versions.waiting import StartOver
 from qblock.warehouse.kept_sessions import kept_sessions
 
-NOT_MADE = (steps.CopyVersion, steps.Recheck, steps.Publish, steps.Retire)
+NOT_MADE = (CopyVersion, Recheck, Publish, Retire)
 
 
 @kept_sessions()
@@ -36,68 +31,53 @@ def dry_run(spec: Spec, *, wait: float = 0) -> DryRun:
     """
     planned = plan(spec, wait=wait, judge=False)
     decided = tuple(step for step in planned.steps if not isinstance(step, NOT_MADE))
-    planned = replace(planned, steps=(*decided, steps.RecordVerdict(spec.release)))
-    run = _DryRun(planned)
+    run = _DryRun(replace(planned, steps=(*decided, RecordVerdict(spec.release))))
     run.joint.dry = True
     try:
-        run_steps(run, planned.steps, {step: _once(perform) for step, perform in DECIDE.items()}, _failed)
+        run.perform()
     except QblockError:
         if not run.told:
             raise
     return DryRun(release=spec.release, run=run.id, status="dry_run")
 
 
-class _DryRun(Run):
-    """would: what a run would come to; told: whether the ledger has it."""
+@dataclass(frozen=True)
+class RecordVerdict(Step):
+    release: str
 
-    would = ""
-    told = False
+    def describe(self) -> str:
+        return f"Write in the ledger what a run of {self.release} would come to, and say it nowhere else."
+
+    def perform(self, run: _DryRun) -> None:
+        run.tell(run.stays or f"version {run.version} would be published")
 
 
 class _BeginsAgain(QblockError):
     """A run would settle something, and begin again."""
 
 
-def _once(perform: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    def performed(run: _DryRun, step: steps.Step) -> None:
-        try:
-            perform(run, step)
-        except StartOver as again:
-            raise _BeginsAgain(str(again)) from None
+class _DryRun(Run):
+    """stays: that the version would stay, in words; told: whether the ledger has what a run would come to."""
 
-    return performed
+    stays = ""
+    told = False
 
+    def stay(self) -> None:
+        self.stays = f"version {self.version} would stay"
 
-def _compare(run: _DryRun, step: steps.CheckEarlierVersions) -> None:
-    if run.nothing_changed():
-        run.would = f"version {run.version} would stay"
-        return
-    check_earlier(run, step)
-    run.would = f"version {run.version} would be published"
+    def start_over(self, again: StartOver) -> None:
+        raise _BeginsAgain(str(again)) from None
 
+    def record_failure(self, error: BaseException) -> None:
+        if isinstance(error, Refused) and self.state_known:
+            self.tell(f"a run would be refused: {error}")
+        elif isinstance(error, _BeginsAgain):
+            self.tell(f"a run would begin again: {error}")
+        else:
+            super().record_failure(error)
 
-def _decided(run: _DryRun, _: steps.RecordVerdict) -> None:
-    _record(run, run.would)
-
-
-def _failed(run: _DryRun, error: BaseException) -> None:
-    if isinstance(error, Refused) and run.state_known:
-        _record(run, f"a run would be refused: {error}")
-    elif isinstance(error, _BeginsAgain):
-        _record(run, f"a run would begin again: {error}")
-    else:
-        record_failure(run, error)
-
-
-def _record(run: _DryRun, reason: str) -> None:
-    event = Event(release=run.spec.release, state="dry_run", run=run.id, detail=run.joint.detail, reason=reason)
-    with run.place.write() as connection:
-        record(connection, event)
-    run.told = True
-
-
-DECIDE: dict[type[steps.Step], Callable[[Any, Any], None]] = {
-    **PERFORM,
-    steps.CheckEarlierVersions: _compare,
-    steps.RecordVerdict: _decided,
-}
+    def tell(self, reason: str) -> None:
+        event = Event(release=self.spec.release, state="dry_run", run=self.id, detail=self.joint.detail, reason=reason)
+        with self.place.write() as connection:
+            record(connection, event)
+        self.told = True

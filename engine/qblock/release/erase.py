@@ -8,28 +8,28 @@ from functools import partial
 from typing import Any
 
 from qblock.effects import current_effects
-from qblock.errors import QblockError, Refused
-from qblock.ledger.history import retired_by
+from qblock.errors import InputError, QblockError, Refused
+from qblock.ledger.history import published_versions, retired_by
 from qblock.ledger.stamps import record_refusal
 from qblock.ledger.store import Store
-from qblock.release import steps
-from qblock.release.apply import release, retire
-from qblock.release.job import OPENING, Job, Perform, run_steps
-from qblock.release.leaving import ErasureRequest, count_sharing, missing_people, named_people, said_missing
+from qblock.ledger.stores import place_of
+from qblock.release.apply import plan, release
+from qblock.release.job import Job, Plan, Step, opening
 from qblock.release.log import Reporter
-from qblock.release.plan import Plan, plan
-from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
-from qblock.results.release import Sharing
+from qblock.results.release import Planned, Sharing
 from qblock.search.progress import Progress
+from qblock.search.run import open_snapshot
 from qblock.spec import Spec
-from qblock.versions.crosswalk import FAILED, LEAVING, OUT, open_crosswalk, prepare
+from qblock.versions import turnover
+from qblock.versions.crosswalk import FAILED, LEAVING, OUT, has_crosswalk, open_crosswalk, prepare
 from qblock.versions.crosswalk import QUEUED as WAITING
 from qblock.versions.later import lags
-from qblock.versions.people import entities_apart
+from qblock.versions.people import Missing, entities_apart, kept_people, looked_up
+from qblock.versions.people import missing as missing_of
 from qblock.versions.turn import record_erasure
-from qblock.versions.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
+from qblock.versions.withdrawals import NOT_RECALLED, Removal, sharing, take_out, whole_cells, withdraw
 from qblock.warehouse.kept_sessions import kept_sessions
 
 QUEUED = (
@@ -49,6 +49,19 @@ STILL_SHOWN = (
     "they are out of every later version, but none could be published without them now, and version {version}, which "
     "shows them, is still what readers see"
 )
+
+NOBODY = (
+    "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, not even for "
+    "those found. People are named exactly by the text of column {}: numbers plain (7, not 007), dates as 2026-01-31; "
+    "look the names up there, correct the list and give it again, complete"
+)
+TOO_MANY = (
+    "{}: more than a fifth. Where the values of column {} were changed, or not all of the source was loaded, they are "
+    "not gone; nothing is done. If they have really left, say how many: --confirm {}"
+)
+ANOTHER_NUMBER = "{}, and --confirm says {}; nothing is done"
+NOT_COUNTED = "the ledger has to be upgraded before it is known who would leave and how many share their joint cells"
+
 
 Agree = Callable[[Sharing], bool]
 """Decides, from how many share the joint cells of those who leave at once, whether they are to leave."""
@@ -74,6 +87,48 @@ class EraseResult:
     def to_json(self) -> dict[str, Any]:
         published = self.published.to_json() if self.published else None
         return {**vars(self), "published": published, "sharing": self.sharing.to_dict() if self.sharing else None}
+
+
+@dataclass(frozen=True)
+class ErasureRequest:
+    """Who is to leave, and how. names: texts of the entity column; missing: instead of them those whom the source has
+    no more; confirm: how many these are, where they are too many to go by themselves; now: at once."""
+
+    names: tuple[str, ...] = ()
+    missing: bool = False
+    confirm: int | None = None
+    now: bool = False
+
+    @classmethod
+    def of(cls, spec: Spec, names: Sequence[str], *, missing: bool, confirm: int | None, now: bool) -> ErasureRequest:
+        """Raises InputError where nobody is named, somebody is beside `missing`, or the spec does not say who a row is
+        about."""
+        if missing and names:
+            raise InputError("--missing is about those whom the source has no more: name nobody, and give no file")
+        if confirm is not None and not missing:
+            raise InputError("--confirm says how many people are missing from the source: give it with --missing")
+        if not names and not missing:
+            raise InputError(
+                "nobody is named: give the values of the entity column, or a file with one on each line, or --missing "
+                "for those whom the source has no more"
+            )
+        if not spec.checked_together:
+            raise InputError(
+                f"{spec.at('versions')}: people can withdraw where the spec says who a row is about and versions are "
+                "checked together: write `entity: COLUMN`, and not `joint: none`"
+            )
+        return cls(tuple(dict.fromkeys(names)), missing, confirm, now)
+
+    def plan(self, spec: Spec, wait: float, *, judge: bool = True) -> Plan:
+        """The steps by which people withdraw; judge: as of `opening`, and raises what that does."""
+        # Withdrawing asks nothing of the target: what is wrong with it must not keep a withdrawal from being recorded.
+        planned = opening(spec, place_of(spec), wait, judge, checked=judge)
+        column = spec.entity or ""
+        find = FindMissing(column, self.confirm) if self.missing else FindPeople(len(self.names), column)
+        if not self.now:
+            return planned.then(find, SetApart(False))
+        without, drop = PublishWithout(planned.target.view), DropShowing(spec.versions.keep)
+        return planned.then(find, CountSharing(), SetApart(True), without, drop)
 
 
 @kept_sessions()
@@ -102,8 +157,45 @@ def erase(
     """
     request = ErasureRequest.of(spec, entities, missing=missing, confirm=confirm, now=now)
     run = _Erasure(request.plan(spec, wait, judge=False), request, agree, wait, progress, reporter)
-    run_steps(run, run.steps, PERFORM, _record_failure)
+    run.perform()
     return run.result()
+
+
+@kept_sessions()
+def plan_erase(
+    spec: Spec,
+    people: Sequence[str] = (),
+    *,
+    missing: bool = False,
+    confirm: int | None = None,
+    now: bool = False,
+    wait: float = 0,
+) -> Planned:
+    """The plan of an erasure. With `now` people are looked up, and who shares their joint cells is counted; those who
+    are missing are counted in any case.
+
+    Raises what `erase` raises before it changes anything, and Busy where another run of the release is in progress.
+    """
+    request = ErasureRequest.of(spec, people, missing=missing, confirm=confirm, now=now)
+    planned = request.plan(spec, wait)
+    if not (now or missing) or planned.refused:
+        return planned.answer()
+    place = planned.place
+    if not planned.is_upgraded or not has_crosswalk(place):
+        return planned.answer([NOT_COUNTED] if planned.revision else [])
+    notes: list[str] = []
+    number = shared = None
+    with place.lock(spec.release, wait):
+        if missing:
+            absent = missing_people(place, spec, request)
+            digests: Sequence[str] = absent.digests
+            number, notes = len(digests), [said_missing(absent)]
+        else:
+            digests = named_people(place, spec, request.names)
+        if now and digests:
+            shared = count_sharing(place, spec, digests)
+            notes.append(str(shared))
+    return planned.answer(notes, missing=number, sharing=None if shared is None else shared.to_dict())
 
 
 class _Erasure(Job):
@@ -122,8 +214,8 @@ class _Erasure(Job):
         progress: Progress | None,
         reporter: Reporter | None,
     ) -> None:
-        super().__init__(planned.spec, planned.place, planned.target, (), reporter)
-        self.steps, self.request, self.agree, self.wait = planned.steps, request, agree, wait
+        super().__init__(planned, reporter)
+        self.request, self.agree, self.wait = request, agree, wait
         self.releasing = partial(release, self.spec, wait=wait, progress=progress, reporter=reporter)
         self.shown = self.stuck = 0
         self.sharing: Sharing | None = None
@@ -147,7 +239,7 @@ class _Erasure(Job):
             named,
             self.shown,
             companions=len(removal.companions),
-            retired=sorted(_concerned(removal) - set(kept_versions(self))),
+            retired=sorted(_concerned(removal) - set(self.kept_versions())),
             published=self.release_result,
             notes=[*self.notes, *self.left, NOT_RECALLED],
             sharing=self.sharing,
@@ -159,56 +251,131 @@ class _Erasure(Job):
             return QUEUED
         return WAIT if lags(self.spec) else NOT_IN_NEXT
 
-
-def _record_failure(run: _Erasure, error: BaseException) -> None:
-    """Only what was found out of the private state: whoever is named stays out of the ledger."""
-    if isinstance(error, Refused) and run.identity_known and not run.state_known:
-        record_refusal(run.place, run.spec.release, run.id, error)
-
-
-def _find(run: _Erasure, _: steps.FindPeople) -> None:
-    prepare(run.place)
-    run.digests = named_people(run.place, run.spec, run.request.names)
+    def record_failure(self, error: BaseException) -> None:
+        """Only what was found out of the private state: whoever is named stays out of the ledger."""
+        if isinstance(error, Refused) and self.identity_known and not self.state_known:
+            record_refusal(self.place, self.spec.release, self.id, error)
 
 
-def _find_missing(run: _Erasure, _: steps.FindMissing) -> None:
-    prepare(run.place)
-    absent = missing_people(run.place, run.spec, run.request)
-    run.digests = absent.digests
-    run.reporter.report(said_missing(absent))
-    if not absent.digests:
-        run.unchanged = True
-        run.notes.append(NOBODY_MISSING)
+@dataclass(frozen=True)
+class FindPeople(Step):
+    people: int
+    column: str
+
+    def describe(self) -> str:
+        who = "person" if self.people == 1 else f"{self.people} people"
+        return (
+            f"Look the {who} named up by column {self.column}, in earlier versions and in the source; "
+            "do nothing if a name is nobody's."
+        )
+
+    def perform(self, run: _Erasure) -> None:
+        prepare(run.place)
+        run.digests = named_people(run.place, run.spec, run.request.names)
 
 
-def _count(run: _Erasure, _: steps.CountSharing) -> None:
-    run.sharing = count_sharing(run.place, run.spec, run.digests)
-    run.reporter.report(str(run.sharing))
-    if run.agree is not None:
-        if not run.agree(run.sharing):
-            raise Refused(DECLINED)
-        run.lock.check()  # whoever was asked may have taken long
+@dataclass(frozen=True)
+class FindMissing(Step):
+    column: str
+    confirm: int | None
+
+    def describe(self) -> str:
+        unless = (
+            "it was not confirmed" if self.confirm is None else f"they are not the {self.confirm} that were confirmed"
+        )
+        return (
+            f"Find by column {self.column} whom versions that are kept show and the source has no more; do nothing if "
+            f"that is nobody, or if they are more than a fifth and {unless}."
+        )
+
+    def perform(self, run: _Erasure) -> None:
+        prepare(run.place)
+        absent = missing_people(run.place, run.spec, run.request)
+        run.digests = absent.digests
+        run.reporter.report(said_missing(absent))
+        if not absent.digests:
+            run.unchanged = True
+            run.notes.append(NOBODY_MISSING)
 
 
-def _take_out(run: _Erasure, step: steps.SetApart) -> None:
-    place, spec, digests = run.place, run.spec, run.digests
-    with current_effects().committing(RECORDED, partial(_recorded, place, spec, digests, step.now)):
-        run.shown, run.stuck, run.removal = _exclude(place, spec, digests, step.now)
-    if run.removal is not None:
-        record_erasure(place, spec.release, run.id, {"people": run.shown, "companions": len(run.removal.companions)})
+@dataclass(frozen=True)
+class CountSharing(Step):
+    def describe(self) -> str:
+        return (
+            "Count how many people share their joint cells, and ask whether all of them are to leave (not with --yes)."
+        )
+
+    def perform(self, run: _Erasure) -> None:
+        run.sharing = count_sharing(run.place, run.spec, run.digests)
+        run.reporter.report(str(run.sharing))
+        if run.agree is not None:
+            if not run.agree(run.sharing):
+                raise Refused(DECLINED)
+            run.lock.check()  # whoever was asked may have taken long
 
 
-def _publish(run: _Erasure, _: steps.PublishWithout) -> None:
-    run.lock_held.close()  # the release takes it for itself
-    assert run.removal is not None
-    run.release_result = _publish_without(run, _concerned(run.removal))
+@dataclass(frozen=True)
+class SetApart(Step):
+    now: bool
+
+    def describe(self) -> str:
+        if self.now:
+            return "Take them out at once, with everybody who shares a joint cell with them."
+        return (
+            "Take out at once whoever was never shown; the others wait until a batch of their block closes by its size."
+        )
+
+    def perform(self, run: _Erasure) -> None:
+        place, spec, digests = run.place, run.spec, run.digests
+        with current_effects().committing(RECORDED, partial(_recorded, place, spec, digests, self.now)):
+            run.shown, run.stuck, run.removal = _exclude(place, spec, digests, self.now)
+        if run.removal is not None:
+            people = {"people": run.shown, "companions": len(run.removal.companions)}
+            record_erasure(place, spec.release, run.id, people)
 
 
-def _drop(run: _Erasure, step: steps.DropShowing) -> None:
-    done = run.release_result
-    if done is None or done.status == "unchanged":
-        with run.place.lock(run.spec.release, run.wait):
-            run.left = retire(_release_run(run), step.keep)
+@dataclass(frozen=True)
+class PublishWithout(Step):
+    view: str
+
+    def describe(self) -> str:
+        return f"If a version shows any of them, publish one without them as {self.view}, by the steps of a release."
+
+    def perform(self, run: _Erasure) -> None:
+        """What shows them is dropped even where no version without them can be made."""
+        run.lock_held.close()  # the release takes it for itself
+        assert run.removal is not None
+        concerned = _concerned(run.removal)
+        if not concerned or _is_retired(run):
+            return
+        try:
+            run.release_result = run.releasing()
+        except QblockError as error:
+            other = _release_run(run)
+            other.read_ledger()
+            with run.place.lock(run.spec.release, run.wait):
+                other.retire_versions(run.spec.versions.keep)
+            version = other.ledger.version
+            if version in concerned:
+                raise type(error)(f"{STILL_SHOWN.format(version=version)}: {error}") from error
+            raise
+
+
+@dataclass(frozen=True)
+class DropShowing(Step):
+    keep: int
+
+    def describe(self) -> str:
+        return (
+            f"Drop the versions that show them, except the one that readers see, and those beyond the newest "
+            f"{self.keep}."
+        )
+
+    def perform(self, run: _Erasure) -> None:
+        done = run.release_result
+        if done is None or done.status == "unchanged":
+            with run.place.lock(run.spec.release, run.wait):
+                run.left = _release_run(run).retire_versions(self.keep)
 
 
 def _concerned(removal: Removal) -> set[int]:
@@ -245,28 +412,55 @@ def _is_retired(run: _Erasure) -> bool:
         return retired_by(reader, run.spec.release) is not None
 
 
-def _publish_without(run: _Erasure, concerned: set[int]) -> ReleaseResult | None:
-    """A version without the people, where one shows them. What shows them is dropped even where none can be made."""
-    if not concerned or _is_retired(run):
-        return None
+def named_people(place: Store, spec: Spec, names: Sequence[str]) -> list[str]:
+    """The digests of all who are named. Raises InputError where a name is nobody's: how many are, never which."""
+    with open_crosswalk(place) as crosswalk:
+        digests = kept_people(crosswalk, spec.release, names)
+    if digests is None:
+        with (
+            open_snapshot(spec, name_values=False) as session,
+            open_crosswalk(place, session, read_only=True) as crosswalk,
+        ):
+            digests, unknown = looked_up(crosswalk, spec, session, names)
+        if unknown:
+            given, verb = "name" if len(names) == 1 else "names", "matches" if unknown == 1 else "match"
+            raise InputError(NOBODY.format(unknown, f"{len(names)} {given}", verb, spec.entity))
+    return [digest for digest in digests if digest is not None]
+
+
+def missing_people(place: Store, spec: Spec, request: ErasureRequest) -> Missing:
+    """Whom the source has no more. Raises what `versions.people` raises, and Refused for another number than was
+    confirmed, or where none was and they are more than one in `turnover.ONE_IN`: the source may be wrong."""
+    with place.read() as reader:
+        versions, current = published_versions(reader.history(spec.release)), reader.pointer(spec.release)
+    with open_snapshot(spec, name_values=False) as session, open_crosswalk(place, session, read_only=True) as crosswalk:
+        absent = missing_of(crosswalk, spec, session, versions, current, now=request.now)
+    number = len(absent.digests)
+    if request.confirm not in (None, number):
+        raise Refused(ANOTHER_NUMBER.format(said_missing(absent), request.confirm))
+    if request.confirm is None and turnover.ONE_IN * number > absent.people:
+        raise Refused(TOO_MANY.format(said_missing(absent), spec.entity, number))
+    return absent
+
+
+def said_missing(absent: Missing) -> str:
+    """How many are missing."""
+    number = len(absent.digests)
+    verb = "is" if number == 1 else "are"
+    return f"{number:,} of the {absent.people:,} people of the release {verb} not in the source"
+
+
+class _Counted(Exception):
+    """Leaves a transaction that is not to be kept."""
+
+
+def count_sharing(place: Store, spec: Spec, digests: Sequence[str]) -> Sharing:
+    """How many share the joint cells of people (digests); under the release's lock. Keeps nothing."""
+    with place.read() as reader:
+        published = published_versions(reader.history(spec.release))
     try:
-        return run.releasing()
-    except QblockError as error:
-        other = _release_run(run)
-        other.read_ledger()
-        with run.place.lock(run.spec.release, run.wait):
-            retire(other, run.spec.versions.keep)
-        if other.current is not None and other.current.version in concerned:
-            raise type(error)(f"{STILL_SHOWN.format(version=other.current.version)}: {error}") from error
-        raise
-
-
-PERFORM: Perform[_Erasure] = {
-    **OPENING,
-    steps.FindPeople: _find,
-    steps.FindMissing: _find_missing,
-    steps.CountSharing: _count,
-    steps.SetApart: _take_out,
-    steps.PublishWithout: _publish,
-    steps.DropShowing: _drop,
-}
+        with open_crosswalk(place) as crosswalk:
+            shared = sharing(crosswalk, spec, digests, published)
+            raise _Counted
+    except _Counted:
+        return shared

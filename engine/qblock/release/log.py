@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from qblock.ledger.events import time_text
 
 if TYPE_CHECKING:
-    from qblock.release.steps import Step
+    from qblock.release.job import Step
 
 Level = Literal["info", "warning", "error"]
 

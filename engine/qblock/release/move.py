@@ -13,7 +13,7 @@ import json
 import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -180,7 +180,7 @@ def _write(
         more = facts | {"release": new, "run": run, "readers": identity.readers, "audience": spec.versions.audience}
         if _only_moved(spec, earlier, last, current.event):
             more |= {"spec_digest": spec_digest(spec)}
-        record(connection, _again(current.event, more), current.guarantees)
+        record(connection, current.event.again(**more), current.guarantees)
     reason = f"moved from {earlier}" if new != earlier else "another source or view, on purpose"
     columns = identity.columns() | facts
     record(connection, Event(release=new, state="moved", run=run, reason=reason, **columns))
@@ -193,11 +193,6 @@ def _only_moved(spec: Spec, earlier: str, last: RecordedEvent, shown: RecordedEv
     view = named_view(last.target or last.view or "")
     publish = replace(spec.publish, schema=view.schema or spec.publish.schema, view=view.name)
     return spec_digest(replace(spec, release=earlier, publish=publish)) == shown.spec_digest
-
-
-def _again(event: RecordedEvent, more: dict[str, Any]) -> Event:
-    unchanged = {f.name: getattr(event, f.name) for f in fields(Event) if f.name != "recorded_at"}
-    return Event(**{**unchanged, **more})
 
 
 def _rename_crosswalk(connection: sa.Connection, place: Store, earlier: str, release: str) -> None:

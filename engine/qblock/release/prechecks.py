@@ -14,22 +14,23 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.ledger.events import canonical
-from qblock.ledger.kept import Kept
-from qblock.publish.digest import relation_digest
+from qblock.ledger.events import Event, canonical
+from qblock.ledger.kept import Kept, PublishedColumn
+from qblock.publish.digest import content_digest, relation_digest
 from qblock.release import roles
-from qblock.release.chosen import Chosen
 from qblock.release.result import ReleaseResult
-from qblock.release.run import Run
-from qblock.source import recoded_columns
+from qblock.release.run import Chosen, Run
+from qblock.source import SourceTable, recoded_columns
 from qblock.source.columns import checked_columns, columns_read, tables_read
 from qblock.spec import Spec, spec_digest
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.version import __version__
-from qblock.versions.crosswalk import open_crosswalk
+from qblock.versions.crosswalk import Crosswalk, open_crosswalk, record_with
 from qblock.versions.lag import memory
 from qblock.versions.lag.turn import LaggingVersions
 from qblock.versions.recorded import ONLY_UNPROTECTED
+from qblock.versions.turnover import Turnover, keep, turnover
+from qblock.versions.waiting import StartOver
 from qblock.warehouse.protocol import Session, TableName
 
 
@@ -44,19 +45,19 @@ def spec_refusal(run: Run) -> Refused | None:
 
 
 def _check_spec(run: Run) -> None:
-    if run.shown and not _may_be_unchanged(run):
+    if run.ledger.shown and not _may_be_unchanged(run):
         if run.joint.together:
-            run.joint.check_known(run.published_digests)
+            run.joint.check_known(run.ledger.digests)
         elif run.spec.versions.joint != "none":
             now = [name for name, _ in roles.published_columns(run.spec)]
-            for version, event in run.shown.items():
-                if event.columns is not None and [name for name, _ in event.columns] != now:
+            for version, event in run.ledger.shown.items():
+                if [name for name, _ in event.columns or ()] != now:
                     raise other_content(run, version)
 
 
 def check_comparable_versions(run: Run) -> None:
     """Once it is known what the release has shown. Raises what the check of versions together would raise."""
-    if run.shown and not _may_be_unchanged(run):
+    if run.ledger.shown and not _may_be_unchanged(run):
         run.joint.check_comparable()
 
 
@@ -67,7 +68,7 @@ def precheck_source(run: Run, session: Session, refusal: Refused | None, *, labe
     table = TableName.parse(run.spec.source.table)
     # A name that no column has is the first thing to say.
     columns = checked_columns(run.spec, session, table)
-    if not run.shown:
+    if not run.ledger.shown:
         return
     if refusal is not None:
         raise refusal
@@ -76,16 +77,17 @@ def precheck_source(run: Run, session: Session, refusal: Refused | None, *, labe
     elif run.spec.versions.joint != "none" and run.spec.shows_every_row:
         rows = int(session.scalar(sa.select(sa.func.count()).select_from(session.relation(table))))
         # Of an empty table opening the source says that it is.
-        known = {v: e.rows_published for v, e in run.shown.items() if rows and e.rows_published not in (None, rows)}
-        current = run.current.version if run.current is not None else None
-        if known and (current in known or not _may_be_unchanged(run)):
+        known = {
+            v: e.rows_published for v, e in run.ledger.shown.items() if rows and e.rows_published not in (None, rows)
+        }
+        if known and (run.ledger.version in known or not _may_be_unchanged(run)):
             raise other_content(run, max(known))
 
 
 def precheck_published_node(run: Run) -> Chosen | None:
     """Before the search, where versions are compared by their content: what the node of the version that readers see
     would show now; None where that cannot be told from it. Raises Refused where it is something else."""
-    event, spec = run.current, run.spec
+    event, spec = run.ledger.current, run.spec
     if run.joint.together or spec.versions.joint == "none" or event is None or event.version is None:
         return None
     # A level that was put into a hierarchy, or other ones, may let another node show the same.
@@ -115,8 +117,8 @@ def other_content(run: Run, version: int) -> Refused:
 
 def _may_be_unchanged(run: Run) -> bool:
     """Whether the run may find that readers already see what the spec asks for."""
-    event = run.current
-    if event is None or run.force or run.pointer_problems:
+    event = run.ledger.current
+    if event is None or run.force or run.ledger.pointer_problems:
         return False
     return event.spec_digest == spec_digest(run.spec)
 
@@ -124,7 +126,7 @@ def _may_be_unchanged(run: Run) -> bool:
 def fingerprint(run: Run, session: Session) -> str | None:
     """A digest of all that a run decides by; None where there is no state yet, or no version, or a file cannot be read
     (opening the source says so)."""
-    spec, current = run.spec, run.current
+    spec, current = run.spec, run.ledger.current
     if not isinstance(run.joint, LaggingVersions) or run.joint.kept is None or current is None:
         return None
     with open_crosswalk(run.place, session) as crosswalk:
@@ -175,18 +177,80 @@ def remember(run: Run) -> None:
 
 def is_unchanged(run: Run) -> bool:
     """Whether everything is as the run before left it. Then the run knows what that one came to."""
-    joint, event = run.joint, run.current
+    joint, event = run.joint, run.ledger.current
     if run.fingerprint is None or run.force or event is None or not isinstance(joint, LaggingVersions) or joint.dry:
         return False
     with open_crosswalk(run.place) as crosswalk:
         remembered = memory.result_of(crosswalk, run.spec.release)
-    if remembered is None or remembered["fingerprint"] != run.fingerprint or run.pointer_problems:
+    if remembered is None or remembered["fingerprint"] != run.fingerprint or run.ledger.pointer_problems:
         return False
-    same_target = event.target == run.identity.target or (event.target is None and event.view == run.target.view)
-    if run.kept is None or not same_target or not run.target.intact(event.version or 0, Kept.of_text(run.kept).columns):
+    baseline, same_target = run.ledger.baseline, event.target == run.identity.target
+    if baseline is None or not same_target or not run.target.intact(event.version or 0, Kept.of_text(baseline).columns):
         return False
     joint.recall(remembered)
     known = {field.name for field in fields(ReleaseResult)}
     run.remembered = {name: value for name, value in remembered["result"].items() if name in known}
     run.version = event.version or 0
     return True
+
+
+class TurnoverRefused(Refused):
+    """Too many people left or came. confirm: what `versions.confirm` must say to publish from this very source."""
+
+    confirm: str | None = None
+
+
+def check_turnover(run: Run, source: SourceTable) -> None:
+    """Raise TurnoverRefused where too many went or came and the spec does not confirm it, StartOver where it does."""
+    if run.joint.admission is None:
+        return
+    with open_crosswalk(run.place, source.session) as crosswalk:
+        change = turnover(crosswalk, source, run.joint.admission, run.ledger.digests)
+    if change.too_many:
+        digest = source_digest(source)
+        if run.spec.versions.confirm != digest:
+            raise turnover_refusal(run.spec, change, digest)
+        run.confirmed = digest
+        # In a new snapshot, since this one would not see the event that is to be followed by the version's.
+        raise StartOver(
+            f"{_counts(change)}; confirmed by versions.confirm", lambda own: _confirm(run, own, change, digest)
+        )
+    if change.waiting is not None and not run.joint.dry:
+        with open_crosswalk(run.place) as own:
+            keep(own, run.spec.release, change)
+
+
+def _confirm(run: Run, own: Crosswalk, change: Turnover, digest: str) -> None:
+    event = Event(release=run.spec.release, state="confirmed", run=run.id, detail=change.detail, confirmed=digest)
+    record_with(run.place, own, event)
+    keep(own, run.spec.release, change)
+
+
+def source_digest(source: SourceTable) -> str:
+    """sha256 over the rows that are let in, in no order, of every column that a release reads, as hexadecimal text."""
+    spec = source.spec
+    names = dict.fromkeys([*spec.quasi_identifiers, *spec.sensitives, *spec.insensitives])
+    if spec.entity is not None:
+        names = dict.fromkeys([spec.entity, *names])
+    columns = []
+    for name in names:
+        column = source.columns[name]
+        columns.append(PublishedColumn(name, "identifying", column.compare_as, column.kind))
+    return content_digest(source.session, source.rows_of(names).subquery("qblock_confirmed"), columns)
+
+
+def turnover_refusal(spec: Spec, change: Turnover, digest: str) -> TurnoverRefused:
+    """The refusal for the person who must look at the source: counts only."""
+    error = TurnoverRefused(
+        f"{spec.at('entity')}: {_counts(change)} (limit: 20 %). Where the values of column {spec.entity} were "
+        "changed (another format, new numbers), everybody looks new, and versions cannot be checked together any more; "
+        "nothing is published. If these people really left and came, confirm this source in the spec: "
+        f"`versions: {{confirm: {digest}}}`"
+    )
+    error.confirm = digest
+    return error
+
+
+def _counts(change: Turnover) -> str:
+    gone = f"{change.went:,} of the {change.shown:,} people in version {change.version} are gone"
+    return f"since the run before, {gone} and {change.came:,} are new"

@@ -1,38 +1,57 @@
-"""What `plan` says besides the steps: what would end a run before its search, the next version's levels and changes.
+"""What `plan` says besides the steps, and what it and `search` expect of the next runs.
 
-The source is opened as a run would, in one snapshot, and the crosswalk is only read.
+The source is opened as a run would, in one snapshot, and the crosswalk is only read. How long newcomers would wait at a
+node is computed from how many people have which value there in the table as it is, or, once a version was published,
+from what the release shows and how many came, left and changed in earlier runs. Nobody who waits has a part in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
+from qblock.blocks import Ints
 from qblock.errors import InputError, QblockError, Refused
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.store import Store
+from qblock.ledger.stores import has_place, place_of
 from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
-from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_search, published
+from qblock.release.apply import plan
+from qblock.release.job import Plan
 from qblock.release.maps import inherited_map, map_named_by, ranges_now
-from qblock.release.plan import Plan, plan
+from qblock.release.prechecks import source_digest, turnover_refusal
 from qblock.release.retype import type_note
-from qblock.release.turnover import refusal, source_digest
-from qblock.search.run import open_snapshot, open_task, run_search
+from qblock.results.release import Planned
+from qblock.search.lattice import minimal_mask, nodes_of
+from qblock.search.result import SearchResult
+from qblock.search.run import BySizes, open_snapshot, open_task, recoded, run_search
+from qblock.search.strategies import search
+from qblock.search.task import Task
+from qblock.search.utility import Metrics, choose
+from qblock.search.utility import candidates as sure_candidates
 from qblock.source import SourceTable, open_recoded
 from qblock.source.columns import repeated_people, tables_read
 from qblock.spec import Spec, spec_digest
 from qblock.versions.admission import Admission
-from qblock.versions.batching.estimate import Churn
-from qblock.versions.crosswalk import has_crosswalk, open_crosswalk
+from qblock.versions.batching.cohort import size_for
+from qblock.versions.batching.estimate import Churn, Estimate, estimate
+from qblock.versions.batching.rules import Rules
+from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk
+from qblock.versions.gate import members
 from qblock.versions.lag import memory
 from qblock.versions.lag.checks import check_layout, check_node
 from qblock.versions.lag.outlook import Outlook, outlook
 from qblock.versions.lag.policy import rules_of
+from qblock.versions.lag.sizes import sizes_of
 from qblock.versions.later import lags, later_versions
+from qblock.versions.recorded import published_node, recorded
+from qblock.versions.texts import split_text
 from qblock.versions.turnover import turnover
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import engine_of_source
@@ -50,10 +69,34 @@ NOT_LOOKED = (
 )
 NO_STATE = "what waits was not looked at: no state is kept of what the versions show; the next run says what it finds"
 ANOTHER_SPEC = "the spec is another one than that of version {}: a new version would be tried; {}"
+MOST_WAIT = 26
+MOST_LAG = 0.05
+MOST_NEVER = 0.001
+"""A node moves where nobody waits for more runs, where no larger share of the rows lags, and where no larger share of
+the newcomers has a block without a cohort."""
+TIMES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
+"""How large the smallest block of a candidate is at least, in what closes a cohort in time."""
+MINIMAL = 4
+"""Minimal nodes that are compared, the one with most blocks first."""
+SAMPLED = 24
+"""Blocks of a node whose cohorts are computed; one between has that of the next one in size."""
+MOST_COUNTS = 20_000_000
+"""Counts of a node; one with more has so many blocks that it hardly moves, and is left out."""
+NOT_LAGGING = (
+    "--churn: versions of this release do not lag behind the source, so that nobody waits; write `entity: COLUMN` and "
+    "leave `on_refusal` out"
+)
+RUNS = 52
+"""Runs of an estimate."""
+SETTLED = "the node that the release is pinned to, or has"
+GIVE_CHURN = (
+    "--churn 0.01 says how long newcomers would wait at each node, and how far the view would lag, if 1 % of the "
+    "people came and left in each run"
+)
 
 
 @kept_sessions()
-def preview(spec: Spec, churn: float | None = None) -> Plan:
+def preview(spec: Spec, churn: float | None = None) -> Planned:
     """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
     cannot be replaced, and Refused where row level security would hide rows of a table; of a source that is released as
     it is, whatever a run raises before its search. Where a run would end for rights that are missing, those are all it
@@ -64,7 +107,7 @@ def preview(spec: Spec, churn: float | None = None) -> Plan:
     expected_churn = churn_of(spec, churn)
     planned = plan(spec)
     if planned.stopping:
-        return replace(planned, notes=(*planned.notes, NOT_LOOKED))
+        return planned.answer([NOT_LOOKED])
     if engine_of_source(spec).facts.has_roles:  # only there are policies
         _check_rows(spec)
     planned.target.check_columns(columns_ahead(spec, ranges_now(spec, planned.place)))
@@ -80,8 +123,9 @@ def preview(spec: Spec, churn: float | None = None) -> Plan:
     forecast = _forecast(spec, expected_churn) if lags(spec) else None
     if lags(spec) and forecast is None and expected_churn is None:
         notes.append(GIVE_CHURN)
+    levels, changes, more = _next_version(planned)
     foreseen = None if forecast is None else forecast.to_json()
-    return _with_next_version(replace(planned, notes=(*planned.notes, *notes), forecast=foreseen))
+    return planned.answer([*notes, *more], levels=levels, changes=changes, forecast=foreseen)
 
 
 def _forecast(spec: Spec, churn: Churn | None) -> Forecast | None:
@@ -113,52 +157,43 @@ def _check_source(spec: Spec) -> list[str]:
 
 
 def _repeats(spec: Spec) -> list[str]:
-    warehouse = warehouse_of(spec)
     try:
-        with warehouse.snapshot() as session:
+        with open_snapshot(spec, name_values=False) as session:
             return repeated_people(spec, session)
     except QblockError as error:
         # A run that cannot read it reports that; the steps are the same.
         return [f"whether rows repeat people could not be checked: {error}"]
-    finally:
-        warehouse.close()
 
 
 def _check_rows(spec: Spec) -> None:
-    warehouse = warehouse_of(spec, rows=False)
-    try:
-        with warehouse.snapshot() as session:
-            for table in tables_read(spec):
-                session.run(sa.select(sa.literal_column("1")).select_from(session.relation(table)).limit(0))
-    finally:
-        warehouse.close()
+    with open_snapshot(spec, name_values=False, warehouse=warehouse_of(spec, rows=False)) as session:
+        for table in tables_read(spec):
+            session.run(sa.select(sa.literal_column("1")).select_from(session.relation(table)).limit(0))
 
 
-def _with_next_version(planned: Plan) -> Plan:
-    """A plan with what is known of the version that a run would make, once there is one. Raises what a run raises
-    before its search, where versions lag."""
+def _next_version(planned: Plan) -> tuple[dict[str, Any] | None, dict[str, Any] | None, list[str]]:
+    """Levels of the version that a run would make, once there is one, the changes that wait, and notes. Raises what a
+    run raises before its search, where versions lag."""
     spec, place = planned.spec, planned.place
     if planned.current is None:
-        return planned
+        return None, None, []
     with place.read() as reader:
         current = reader.current(spec.release)
         events = reader.history(spec.release)
     if current is None:
-        return planned
+        return None, None, []
     shown = sorted({e.version for e in events if e.state in PUBLISHING and e.version is not None})
-    shown_node: Node | None = None
+    node: Node | None = None
     changes: dict[str, Any] | None = None
     notes: list[str] = []
     if lags(spec):
         try:
-            shown_node, changes, notes = _pending_changes(spec, place, shown, current.event)
+            node, changes, notes = _pending_changes(spec, place, shown, current.event)
         except (InputError, Refused):
             raise  # a run would end so
         except QblockError as error:
             notes = [f"what waits could not be looked at: {error}"]
-    node = spec.pinned if spec.pinned is not None else shown_node
-    levels = _levels(spec, node, current.event)
-    return replace(planned, levels=levels, changes=changes, notes=(*planned.notes, *notes))
+    return _levels(spec, spec.pinned if spec.pinned is not None else node, current.event), changes, notes
 
 
 def _levels(spec: Spec, node: Node | None, current: RecordedEvent) -> dict[str, Any] | None:
@@ -209,4 +244,268 @@ def _turnover(session: Session, source: SourceTable, admission: Admission, shown
     if not change.too_many:
         return None
     digest = source_digest(source)
-    return None if spec.versions.confirm == digest else str(refusal(spec, change, digest))
+    return None if spec.versions.confirm == digest else str(turnover_refusal(spec, change, digest))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A node, and what is expected of it. blocks: how many it has."""
+
+    node: Node
+    blocks: int
+    estimate: Estimate
+
+    @property
+    def moves(self) -> bool:
+        """Whether a job at this node goes on under this churn."""
+        expected = self.estimate
+        return expected.never <= MOST_NEVER and expected.worst_wait <= MOST_WAIT and expected.lag <= MOST_LAG
+
+    def to_json(self) -> dict[str, Any]:
+        return {"node": list(self.node), "blocks": self.blocks, **vars(self.estimate)}
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """nodes: those compared, with fewer and fewer blocks; recommended: the one to choose; why: in words."""
+
+    churn: Churn
+    nodes: tuple[Expected, ...]
+    recommended: Node
+    why: str
+
+    def to_json(self) -> dict[str, Any]:
+        """What docs/json.md describes."""
+        return {
+            "churn": vars(self.churn),
+            "nodes": [node.to_json() for node in self.nodes],
+            "recommended": list(self.recommended),
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True)
+class PublishedState:
+    """A release that has versions. node: of all of them; forecast: where the state that they show is kept, and a churn
+    is known."""
+
+    node: Node
+    forecast: Forecast | None = None
+
+
+def churn_of(spec: Spec, share: float | None) -> Churn | None:
+    """The churn that is asked about: as many come as leave, and a tenth as many values change.
+
+    Raises InputError for a share that is none, and where versions do not lag.
+    """
+    if share is None:
+        return None
+    if not 0 < share < 1:
+        raise InputError(f"--churn {share:g}: give the share of the people who come and leave in a run, such as 0.01")
+    if not lags(spec):
+        raise InputError(NOT_LAGGING)
+    return Churn(share, share, share / 10)
+
+
+def forecast_of_search(result: SearchResult, churn: Churn | None) -> Forecast | None:
+    """The forecast for what a search found. churn: that is asked about; None: that of the runs so far.
+
+    None where nothing is known: of no churn, or where no node satisfies the spec.
+    """
+    spec = result.task.spec
+    before = published(spec, churn)
+    if before is not None and before.forecast is not None:
+        return before.forecast
+    if churn is None or result.chosen is None:
+        return None
+    if result.recoded is not None:
+        if before is not None:
+            return None
+        with recoded(result.task, result.recoded) as task:
+            again = replace(result, task=task)
+            return of_task(again, churn, task.lattice.bottom)
+    settled = before.node if before is not None else result.chosen.node if result.outcome is None else None
+    return of_task(result, churn, settled)
+
+
+def of_task(result: SearchResult, churn: Churn, settled: Node | None = None) -> Forecast | None:
+    """The forecast for nodes of a table of which no version is kept. settled: the node that there is no choice of."""
+    task = result.task
+    spec, rules = task.spec, rules_of(task.spec, bool(task.spec.versions.audience))
+    if settled is not None:
+        nodes = [settled] if settled in task.lattice else []
+    else:
+        cohort = spec.versions.cohort
+        closing = max(2 * rules.k, 2) if cohort == "auto" else cohort
+        nodes = candidates(result, closing / (churn.coming * MOST_WAIT))
+    known: dict[Any, int | None] = {}
+    compared = [
+        expected for expected in (_of_node(task, node, rules, churn, known) for node in nodes) if expected is not None
+    ]
+    if not compared:
+        return None
+    compared.sort(key=lambda expected: (-expected.blocks, expected.node))
+    if settled is not None:
+        return Forecast(churn, tuple(compared), settled, SETTLED)
+    return Forecast(churn, tuple(compared), *recommended(task, compared))
+
+
+def candidates(result: SearchResult, enough: float) -> list[Node]:
+    """At most a dozen nodes that satisfy the spec, without repetition. enough: rows of a block in which a cohort closes
+    in time.
+
+    Beside the chosen and minimal nodes the best by `choose_by` among those without blocks of fewer rows than some
+    multiples of `enough`: a job goes on as its smallest blocks do.
+    """
+    task, outcome = result.task, result.outcome
+    assert outcome is not None
+    assert result.chosen is not None
+    by = task.spec.search.choose_by
+    metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
+    nodes = [result.chosen.node, *sorted(outcome.minimal, key=lambda node: (-task.sizes(node).number, node))[:MINIMAL]]
+    for times in TIMES if outcome.optimality != "within" else ():
+        larger = search(BySizes(task, partial(_at_least, task, enough * times))).satisfied
+        assert larger is not None
+        assert outcome.satisfied is not None
+        large = larger & outcome.satisfied
+        if not large.any():
+            break
+        among = replace(outcome, satisfied=large, minimal=nodes_of(minimal_mask(large)))
+        sure = sure_candidates(among, by, suppression=task.budget > 0, best=metrics.bounds(by))
+        nodes.append(choose(sure, lambda n: metrics.rank(n, by), by, lambda n: metrics.bound(n, by)))
+    return list(dict.fromkeys(nodes))
+
+
+def _at_least(task: Task, least: float, node: Node) -> bool:
+    """Whether the blocks of a node all have so many rows, but for those that may be suppressed."""
+    sizes = task.sizes(node)
+    small = sizes.size < least
+    return int((sizes.size[small] * sizes.blocks[small]).sum()) <= task.budget
+
+
+def attributes_of(spec: Spec) -> int:
+    """How many values a version shows of a person beside the block."""
+    return max(1, len(spec.sensitives) + len(spec.insensitives))
+
+
+def recommended(task: Task, compared: Sequence[Expected]) -> tuple[Node, str]:
+    """The node to choose among some, and why."""
+    by = task.spec.search.choose_by
+    moving = [expected.node for expected in compared if expected.moves]
+    limits = f"nobody waits longer than {MOST_WAIT} runs and at most {MOST_LAG:.0%} of the rows lag"
+    if moving:
+        metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
+        best = choose(moving, lambda node: metrics.rank(node, by), by)
+        return best, f"the best by {by} of the nodes where {limits}"
+    least = min(compared, key=lambda expected: (expected.estimate.lag, expected.estimate.worst_wait, expected.node))
+    return least.node, f"the one with the least lag, since there is none where {limits}"
+
+
+def _of_node(task: Task, node: Node, rules: Rules, churn: Churn, known: dict[Any, int | None]) -> Expected | None:
+    """known: sizes of cohorts by counts."""
+    spec, sets = task.spec, task.source.frequency_sets
+    judged = task.counts(node)
+    if judged.failing_rows > task.budget:
+        return None
+    names = tuple(task.source.sensitives)
+    counted = sets.blocks(node, range(len(names)))
+    blocks = len(counted[0])
+    references = {name: task.source.sensitives[name].reference for name in names}
+    if blocks * max([RUNS, *(len(r.domain) for r in references.values())]) > MOST_COUNTS:
+        return None
+    tables: list[Ints] = []
+    for name, values in zip(names, counted, strict=False):
+        table = np.zeros((blocks, len(references[name].domain)), dtype=np.int64)
+        table[values.owner, values.value] = values.count
+        tables.append(table)
+
+    def size(block: int) -> int | None:
+        columns = tuple(tuple(tables[names.index(name)][block].tolist()) for name in spec.sensitives)
+        if columns not in known:
+            known[columns] = size_for(spec, references, columns, rules.k)
+        return known[columns]
+
+    declared = spec.versions.cohort
+    cohorts = _sampled(counted[0].rows, size) if declared == "auto" else [declared] * blocks
+    # Blocks that are suppressed get no newcomers.
+    cohorts = [n if kept else None for n, kept in zip(cohorts, (~judged.failing).tolist(), strict=True)]
+    counts = tables or [counted[0].rows[:, None]]
+    expected = estimate(counts, cohorts, churn, rules, attributes=attributes_of(spec), least=2 * rules.k)
+    return Expected(node, blocks, expected)
+
+
+def _sampled(rows: Ints, size: Callable[[int], int | None]) -> list[int | None]:
+    """The sizes of cohorts of blocks of so many rows [B]."""
+    order = np.argsort(rows, kind="stable")
+    chosen = np.unique(np.linspace(0, len(order) - 1, min(SAMPLED, len(order))).round().astype(np.int64))
+    of_chosen = [size(int(order[i])) for i in chosen]
+    nearest = np.searchsorted((chosen[1:] + chosen[:-1]) / 2, np.arange(len(order)))
+    sizes: list[int | None] = [None] * len(order)
+    for place, block in enumerate(order.tolist()):
+        sizes[block] = of_chosen[nearest[place]]
+    return sizes
+
+
+def published(spec: Spec, churn: Churn | None) -> PublishedState | None:
+    """What is kept of a release that lags; None before its first version, or where this login may not read it.
+
+    churn: asked about; None: that of its runs so far.
+    """
+    if not lags(spec) or not has_place(spec):
+        return None
+    place = place_of(spec)
+    try:
+        with place:
+            if not place.exists or not has_crosswalk(place):
+                return None
+            with place.read() as reader:
+                events = reader.history(spec.release)
+            with open_crosswalk(place, read_only=True) as crosswalk:
+                return _of_state(crosswalk, spec, events, churn)
+    except QblockError:
+        # A search does without, and a run of the job reports what is wrong.
+        return None
+
+
+def _of_state(
+    crosswalk: Crosswalk, spec: Spec, events: Sequence[RecordedEvent], churn: Churn | None
+) -> PublishedState | None:
+    node, steady = published_node(crosswalk, spec), memory.load(crosswalk, spec.release)
+    if node is None or steady is None:
+        return None if node is None else PublishedState(node)
+    versions, state = recorded(crosswalk, spec.release), memory.counts_by_block(crosswalk, spec.release)
+    churn = churn or churn_so_far(events, sum(sum(counts.values()) for counts in state.values()))
+    if churn is None:
+        return PublishedState(steady.node)
+    first = next(version for version in versions if version.key.version == steady.first)
+    rules = rules_of(spec, any(v.key.release != spec.release for v in members(spec, versions)))
+    sizes, blocks = sizes_of(crosswalk, spec, steady, first, rules), sorted(state)
+    values = {text: split_text(text) for counts in state.values() for text in counts}
+    tables = []
+    # Of a release without sensitive attributes the number of people alone.
+    for column in range(max(1, len(steady.layout.sensitive))):
+        named = {text: parts[column] if steady.layout.sensitive else None for text, parts in values.items()}
+        code = {value: i for i, value in enumerate(sorted(set(named.values()), key=repr))}
+        table = np.zeros((len(blocks), len(code)), dtype=np.int64)
+        for row, block in enumerate(blocks):
+            for text, n in state[block].items():
+                table[row, code[named[text]]] += n
+        tables.append(table)
+    cohorts = _sampled(tables[0].sum(axis=1), lambda row: sizes(blocks[row]))
+    cohorts = [None if block in steady.hidden else n for block, n in zip(blocks, cohorts, strict=True)]
+    expected = estimate(tables, cohorts, churn, rules, attributes=attributes_of(spec), least=2 * rules.k)
+    return PublishedState(
+        steady.node, Forecast(churn, (Expected(steady.node, len(blocks), expected),), steady.node, SETTLED)
+    )
+
+
+def churn_so_far(events: Sequence[RecordedEvent], people: int) -> Churn | None:
+    """The mean churn of the runs that a ledger has, as shares of some people; None before there is one, or where nobody
+    came, left or changed."""
+    runs = [e.detail or {} for e in events if e.state in ("published", "waiting")][1:]
+    if not runs or not people:
+        return None
+    came, left, changed = (sum(int(run.get(key, 0)) for run in runs) for key in ("came", "left", "changed"))
+    if not came + left + changed:
+        return None
+    return Churn(*(n / len(runs) / people for n in (came, left, changed)))

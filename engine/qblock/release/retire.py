@@ -10,15 +10,13 @@ import sqlalchemy as sa
 from qblock.effects import current_effects
 from qblock.errors import Refused
 from qblock.ledger.chain import record, set_pointer
-from qblock.ledger.events import Event, RecordedEvent, State
+from qblock.ledger.events import Event, State
 from qblock.ledger.history import retired_by
-from qblock.ledger.store import OPEN_SECONDS, Store
-from qblock.publish.targets import Target
+from qblock.ledger.store import OPEN_SECONDS
+from qblock.ledger.stores import place_of
 from qblock.release import private_state
-from qblock.release.job import Job, settle_identity
+from qblock.release.job import Job, opening
 from qblock.release.log import Reporter
-from qblock.release.plan import plan
-from qblock.release.recover import clear_leftovers
 from qblock.results.release import Ended
 from qblock.spec import Spec
 from qblock.warehouse.kept_sessions import kept_sessions
@@ -52,19 +50,21 @@ def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> 
     The ledger says so first, so that a run that is stopped in between is finished by the next one. `release` and
     `rollback` refuse from then on (`release --force` publishes it again). A version that was shown under a ledger now
     lost is taken away too; nothing else is cleared then, since it is not known what belongs to whom. Raises Refused for
-    a release that shows nothing, or is not the one that the ledger has under this name, and what `plan` raises.
+    a release that shows nothing, or is not the one that the ledger has under this name, and what `opening` raises.
     """
-    planned = plan(spec, wait=wait, judge=False)
-    job = Job(spec, planned.place, planned.target, reporter=reporter)
+    planned = opening(spec, place_of(spec), wait, judge=False)
+    job = Job(planned, reporter)
     with planned.place.lock(spec.release, wait):
         planned.place.upgrade()
-        settle_identity(job)
+        job.settle_identity()
         comparison = private_state.compare(
             spec, planned.place, planned.target, joint=spec.checked_together, seconds=OPEN_SECONDS
         )
         notes = [f"{UNKNOWN}: {'; '.join(comparison.problems)}"] if comparison.problems else []
-        for message in notes or clear_leftovers(job):
-            job.reporter.report(message)
+        for note in notes:
+            job.reporter.report(note)
+        if not notes:
+            job.settle_unfinished()
         with planned.place.read() as reader:
             current, before = reader.pointer(spec.release), retired_by(reader, spec.release)
         if before is not None and (current is not None or (planned.place.atomic and planned.target.shows())):
@@ -104,20 +104,3 @@ def _retired(job: Job) -> str | None:
     if any(mark.shown for mark in job.target.marks()):
         return "the ledger says that the release was retired, but its file is still there: run it once more"
     return "the release was retired"
-
-
-def check_not_retired(place: Store, target: Target, release: str) -> None:
-    """Raise Refused for a release that was retired; what a stopped run left of its view is taken away first."""
-    with place.read() as reader:
-        event = retired_by(reader, release)
-    if event is not None:
-        target.unpublish()
-        raise Refused(refusal(release, event))
-
-
-def refusal(release: str, event: RecordedEvent) -> str:
-    """The refusal for a release that was retired."""
-    return (
-        f"release {release} was retired on {event.recorded_at:%Y-%m-%d %H:%M} UTC, and nothing of it is published; "
-        "`qblock release SPEC --force` publishes it again"
-    )

@@ -15,9 +15,9 @@ from qblock.ledger.events import PUBLISHING, Event
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.release import private_state
-from qblock.release.plan import Plan
-from qblock.release.steps import UpgradeLedger
+from qblock.release.job import Plan
 from qblock.results.release import Retyped, TypeChange
+from qblock.search.run import open_snapshot
 from qblock.source import recoded_columns
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec
@@ -26,7 +26,7 @@ from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk, 
 from qblock.versions.people import check_somebody
 from qblock.versions.recorded import recorded
 from qblock.versions.types import Types, changed, named, remedy, types_of
-from qblock.warehouse import TableName, warehouse_of
+from qblock.warehouse import TableName
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import Column, Session
 
@@ -54,41 +54,33 @@ def retype(spec: Spec, *, wait: float = 0) -> Retyped:
         place.upgrade()
         private_state.check_crosswalk(place, spec.release)
         prepare(place)
-        warehouse = warehouse_of(spec)
-        try:
-            with warehouse.snapshot() as session:
-                with open_crosswalk(place, session) as crosswalk:
-                    result = _move(crosswalk, spec, session)
-                    lock.check()
-                    if result.status == "retyped":
-                        # On DuckDB the crosswalk is another file: a stop between leaves an event of a move that the
-                        # next `retype` makes, and never a move without an event.
-                        _record(place, crosswalk, spec, result)
-                if place.atomic:
-                    session.connection.commit()
-        finally:
-            warehouse.close()
+        with open_snapshot(spec, name_values=False) as session:
+            with open_crosswalk(place, session) as crosswalk:
+                result = _move(crosswalk, spec, session)
+                lock.check()
+                if result.status == "retyped":
+                    # On DuckDB the crosswalk is another file: a stop between leaves an event of a move that the next
+                    # `retype` makes, and never a move without an event.
+                    _record(place, crosswalk, spec, result)
+            if place.atomic:
+                session.connection.commit()
     return result
 
 
 def type_note(planned: Plan) -> str | None:
     """What a plan adds where the types of the source's columns are not those of the newest version. Reads only."""
     spec, place = planned.spec, planned.place
-    upgraded = all(step.found == step.needed for step in planned.steps if isinstance(step, UpgradeLedger))
-    if not spec.checked_together or not upgraded or not has_crosswalk(place):
+    if not spec.checked_together or not planned.is_upgraded or not has_crosswalk(place):
         return None
     with place.read() as reader:
         shown = {e.version for e in reader.history(spec.release) if e.state in PUBLISHING}
-    warehouse = warehouse_of(spec)
     try:
-        with warehouse.snapshot() as session:
+        with open_snapshot(spec, name_values=False) as session:
             columns = _columns(spec, session, TableName.parse(spec.source.table))
             with open_crosswalk(place, session, read_only=True) as crosswalk:
                 own = [v for v in recorded(crosswalk, spec.release) if v.key.version in shown]
     except Busy:
         return "whether column types have changed could not be read: another run has the crosswalk open"
-    finally:
-        warehouse.close()
     changes = changed(spec, own[-1].types, columns) if own else []
     if not changes:
         return None

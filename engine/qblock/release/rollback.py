@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import sqlalchemy as sa
 
 from qblock.effects import current_effects
 from qblock.errors import Refused
 from qblock.ledger.chain import record, set_pointer
-from qblock.ledger.events import PUBLISHING, Event, Guarantee, RecordedEvent, State
-from qblock.ledger.history import UNFINISHED, published_versions
+from qblock.ledger.events import PUBLISHING, Guarantee, RecordedEvent, State
+from qblock.ledger.history import published_versions
 from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.models import Tightest
 from qblock.publish.digest import content_digest
 from qblock.publish.kept_counts import Rematched, rematch
 from qblock.publish.recheck import count_again
 from qblock.publish.targets import Checked, Rows
-from qblock.release import private_state, roles, steps
-from qblock.release.job import OPENING, Job, Perform, run_steps
+from qblock.release import private_state, roles
+from qblock.release.job import ClearLeftovers, Job, Plan, Step, models_named, opening
 from qblock.release.log import Reporter
-from qblock.release.plan import Plan, plan_rollback
-from qblock.release.recover import SECONDS, clear_leftovers, published, reason_of
 from qblock.release.result import ReleaseResult, Seen, seen
-from qblock.release.retire import check_not_retired
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
 from qblock.search.assessment import requirements_json
 from qblock.spec import Spec, spec_digest
@@ -63,19 +61,62 @@ def rollback(
     """
     with place_of(spec) as place:
         planned = plan_rollback(spec, version, wait=wait, judge=False, place=place)
-        upgrade = next(step for step in planned.steps if isinstance(step, steps.UpgradeLedger))
-        if upgrade.found is None:
+        if planned.revision is None:
             private_state.check(spec, place, planned.target, joint=spec.checked_together)
             raise Refused(f"release {spec.release} has no ledger: it was never published")
         run = _Rollback(planned, version, reporter)
-        run_steps(run, planned.steps, PERFORM, _Rollback.record_failure)
+        run.perform()
         return run.result()
+
+
+@kept_sessions()
+def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = True, place: Store | None = None) -> Plan:
+    """The steps of a rollback to a version. place, judge: as of `plan`."""
+    planned = opening(spec, place or place_of(spec), wait, judge)
+    return planned.then(
+        ClearLeftovers(spec.release),
+        CheckVersion(version, models_named(spec)),
+        Republish(version, planned.target.view),
+    )
+
+
+@dataclass(frozen=True)
+class CheckVersion(Step):
+    version: int
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        return (
+            f"Recount the kept copy of version {self.version}: content and guarantees as the ledger has them, "
+            f"and {', '.join(self.models)} as the spec asks now."
+        )
+
+    def perform(self, run: _Rollback) -> None:
+        run.check_version()
+
+
+@dataclass(frozen=True)
+class Republish(Step):
+    version: int
+    view: str
+
+    def describe(self) -> str:
+        return f"Publish version {self.version} again as {self.view}, together with the ledger row."
+
+    def perform(self, run: _Rollback) -> None:
+        run.lock.check()
+        roles.judge(run.spec, run.place, run.identity, running=True)
+        said, number = f"version {run.version} was published again", run.version
+        ask = partial(run.said_published, number, again=True)
+        with current_effects().committing(said, ask, status="rolled_back", version=number):
+            run.notes += run.checked.publish(run.record)
 
 
 class _Rollback(Job):
     """One run: what the ledger says of the version, and what its copy holds. version: to publish again; lowest_joint:
     of a version that was published without the joint check, once there was one."""
 
+    builds = False
     event: RecordedEvent
     first: RecordedEvent
     recorded: list[Guarantee]
@@ -86,7 +127,7 @@ class _Rollback(Job):
     checked: Checked
 
     def __init__(self, planned: Plan, version: int, reporter: Reporter | None = None) -> None:
-        super().__init__(planned.spec, planned.place, planned.target, planned.notes, reporter)
+        super().__init__(planned, reporter)
         self.version = version
         self.lowest_joint = joint_check(planned.spec)
 
@@ -98,15 +139,6 @@ class _Rollback(Job):
         problems = self._check(self.checked.rows)
         if problems:
             raise self._refused("; ".join(problems))
-
-    def republish(self) -> None:
-        """Publish the version that was checked."""
-        self.lock.check()
-        roles.judge(self.spec, self.place, self.identity, running=True)
-        said, number = f"version {self.version} was published again", self.version
-        ask = partial(published, self, number, again=True)
-        with current_effects().committing(said, ask, status="rolled_back", version=number):
-            self.notes += self.checked.publish(self._record)
 
     def _read_ledger(self) -> None:
         release, version = self.spec.release, self.version
@@ -193,49 +225,27 @@ class _Rollback(Job):
             )
         return guarantees
 
-    def _record(self, connection: sa.Connection, state: State) -> None:
+    def record(self, connection: sa.Connection, state: State) -> None:
         """The ledger row of a transition; what a release calls published is a version rolled back to."""
-        state = "rolled_back" if state == "published" else state
-        unchanged = {
-            f.name: getattr(self.event, f.name) for f in fields(Event) if f.name not in ("recorded_at", "reason")
-        }
-        now = {
-            "release": self.spec.release,  # the version may be of an earlier name
-            "state": state,
-            "run": self.id,
-            "joint": self.lowest_joint,
-            "view": self.target.view,
+        is_shown = state == "published"
+        event = self.event.again(
+            release=self.spec.release,  # the version may be of an earlier name
+            state="rolled_back" if is_shown else state,
+            run=self.id,
+            joint=self.lowest_joint,
+            view=self.target.view,
             **self.identity.columns(),
-            "entity": self.event.entity if self.event.columns else roles.entity_checked(self.spec),
-            "columns": roles.published_columns(self.spec),
-            "audience": self.spec.versions.audience,
-            "stale_after": self.spec.versions.stale_after,
-            "reason": NOT_JOINT if self.lowest_joint == "none" and state == "rolled_back" else None,
-        }
-        record(connection, Event(**{**unchanged, **now}), self._guarantees())
-        if state == "rolled_back":
+            columns=roles.published_columns(self.spec),
+            audience=self.spec.versions.audience,
+            stale_after=self.spec.versions.stale_after,
+            reason=NOT_JOINT if self.lowest_joint == "none" and is_shown else None,
+        )
+        record(connection, event, self._guarantees())
+        if is_shown:
             set_pointer(connection, self.spec.release, self.version)
 
-    def record_failure(self, error: BaseException) -> None:
-        """Record why nothing was published, as far as that can be; a version that was published once stays one."""
-        release = self.spec.release
-        with suppress(Exception):
-            with self.place.read() as reader:
-                last = reader.last_event(release)
-            own = last.state if last and (last.run, last.version) == (self.id, self.version) else None
-            if own == "rolled_back" or (own == "checked" and self.target.is_live(self.version)):
-                return  # what has landed is recorded by the next run
-            event = Event(
-                release=release,
-                state="refused" if isinstance(error, Refused) else "failed",
-                run=self.id,
-                version=self.version if own in UNFINISHED else None,
-                joint=self.lowest_joint,
-                detail={"rollback_to": self.version},
-                reason=reason_of(error, stopped=not isinstance(error, Exception)),
-            )
-            with self.place.write(SECONDS) as connection:
-                record(connection, event)
+    def failure_columns(self, unfinished: RecordedEvent | None) -> dict[str, Any]:
+        return {"joint": self.lowest_joint, "detail": {"rollback_to": self.version}}
 
     def _refused(self, why: str) -> Refused:
         with self.place.read() as reader:
@@ -285,18 +295,3 @@ class _Rollback(Job):
             notes=notes,
             seen=self.seen,
         )
-
-
-def _clear(run: _Rollback, _: steps.ClearLeftovers) -> None:
-    run.notes += roles.judge(run.spec, run.place, run.identity)
-    check_not_retired(run.place, run.target, run.spec.release)
-    for message in clear_leftovers(run):
-        run.reporter.report(message)
-
-
-PERFORM: Perform[_Rollback] = {
-    **OPENING,
-    steps.ClearLeftovers: _clear,
-    steps.CheckVersion: lambda run, _: run.check_version(),
-    steps.Republish: lambda run, _: run.republish(),
-}

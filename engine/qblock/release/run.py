@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import time
-from typing import Any, Literal
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, HowChosen, RecordedEvent, State, canonical
 from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept, write_spec
-from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stamps import Begun, begin
+from qblock.ledger.store import Store
 from qblock.models import Tightest
-from qblock.publish.recheck import Counted
+from qblock.publish.copy import Copy, copy_of, label_codes
+from qblock.publish.digest import content_digest
+from qblock.publish.helpers import Facts, Shown, Version, labels_by_code, shown_of
+from qblock.publish.kept_counts import plain_parts
+from qblock.publish.recheck import Counted, needs_more
 from qblock.publish.targets import Checked, Record, new_stamp
 from qblock.release import roles
-from qblock.release.chosen import Chosen
-from qblock.release.job import Job
+from qblock.release.job import Job, Plan
 from qblock.release.log import Reporter
 from qblock.release.maps import NamedMap, ranges_of
-from qblock.release.plan import Plan
 from qblock.release.result import ReleaseResult, seen, waiting_words
-from qblock.search.assessment import requirements_json
+from qblock.search.assessment import Assessment, requirements_json
 from qblock.search.boxes.recoded import shares
 from qblock.search.progress import Progress
 from qblock.search.result import SearchResult
 from qblock.search.task import Task
-from qblock.spec import spec_digest
+from qblock.source import SourceTable
+from qblock.source.levels import leaf_marks, stated_attributes
+from qblock.spec import Spec, spec_digest
 from qblock.spec.digest import canonical as canonical_spec
 from qblock.spec.model import RangesShown
 from qblock.versions.later import joint_check, later_versions
@@ -41,7 +47,6 @@ NOT_PROTECTED = (
     "All guarantees hold. The level of detail itself can hint at sensitive values to someone who knows how qblock "
     "searches; `search: {choose_from: sizes}` without suppression avoids that, and so does a node that is pinned"
 )
-
 SEARCH_FIGURES = (
     "nodes_total",
     "nodes_evaluated",
@@ -56,17 +61,122 @@ SEARCH_FIGURES = (
 """What a result says about the search."""
 
 
-class Run(Job):
-    """The state of one run; steps fill it in the order of the plan."""
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A decision of a run, and everything that follows from it. assessment: of the node; labels: for each
+    quasi-identifier, the code of each label; copy: what is to be published; baseline: what the version is checked with
+    later; digest: of the copy's content."""
 
+    assessment: Assessment
+    labels: list[dict[str, int]]
+    copy: Copy
+    baseline: Kept
+    digest: str
+
+    @classmethod
+    def of(cls, spec: Spec, task: Task, assessment: Assessment, ranges: RangesShown) -> Chosen:
+        """What follows from choosing a node; spec: the release's, whose node may not be pinned; ranges: how bounds are
+        published."""
+        counts, source = assessment.counts, task.source
+        copy = copy_of(task, assessment, ranges)
+        references = tuple(tuple(part.reference for part in parts) for parts in counts.parts)
+        more = {
+            number: counted
+            for number, (requirement, parts) in enumerate(zip(spec.privacy, counts.parts, strict=True))
+            if needs_more(spec, requirement) and (counted := plain_parts(parts, assessment.kept)) is not None
+        }
+        stated = stated_attributes(spec)
+        marks = {h.attribute: leaf_marks(h) for h in source.origins if h.attribute in stated}
+        marks |= {name: leaf_marks(v.hierarchy) for name, v in source.sensitives.items() if name in stated}
+        recoding = None if source.recoding is None else source.recoding.stated
+        baseline = Kept(copy.columns, references, more, marks, recoding, ranges)
+        digest = content_digest(source.session, copy.query.subquery("qblock_copy"), copy.columns)
+        return cls(assessment, label_codes(task, assessment.node), copy, baseline, digest)
+
+    def shown(self, spec: Spec, source: SourceTable, number: int, before: int | None) -> Shown:
+        """What the helper views show of a version, from what the search counted, which the recheck finds again in the
+        copy; one statement, over columns that are published as they are. before: the version that readers see now."""
+        counts, published = self.assessment.counts, self.assessment.kept
+        columns = source.columns if source.recoding is None else source.recoding.before
+        facts = Facts(
+            columns=self.copy.columns,
+            bounds={bound.attribute: bound for bound in self.copy.bounds},
+            hierarchies={hierarchy.attribute: hierarchy for hierarchy in source.origins},
+            types={name: column.kind for name, column in columns.items()},
+            distinct=self._distinct(source),
+        )
+        labels = labels_by_code(self.labels, counts.keys[published], counts.rows[published])
+        at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return shown_of(spec, facts, labels, self.assessment.tightest, Version(number, at, before))
+
+    def _distinct(self, source: SourceTable) -> dict[str, int]:
+        columns = self.copy.columns
+        names = [column.name for column in columns if column.role != "quasi_identifier" and not column.derived]
+        if not names:
+            return {}
+        rows = self.copy.query.subquery("qblock_copy")
+        counted = [sa.func.count(sa.distinct(rows.c[name])).label(f"n{i}") for i, name in enumerate(names)]
+        (row,) = source.session.fetch(sa.select(*counted)).to_pylist()
+        return {name: int(row[f"n{i}"]) for i, name in enumerate(names)}
+
+
+@dataclass(frozen=True)
+class LedgerState:
+    """What the ledger says of a release when a run begins. current: the event of the version that readers see;
+    baseline: the text of what is kept with it; shown: the newest event of each version that was ever published;
+    next_version: the number of the next one; pointer_problems: what is wrong with the row that names the current one.
+    """
+
+    current: RecordedEvent | None
+    baseline: str | None
+    shown: dict[int, RecordedEvent]
+    next_version: int
+    pointer_problems: list[str]
+
+    @classmethod
+    def read(cls, place: Store, release: str) -> LedgerState:
+        with place.read() as reader:
+            current = reader.current(release)
+            events = reader.history(release)
+            next_version = reader.next_version(release)
+            problems = reader.verify_pointer(release)
+            baseline = reader.reference(release, current.version) if current else None
+        shown = {e.version: e for e in events if e.state in PUBLISHING and e.version is not None}
+        return cls(current.event if current else None, baseline, shown, next_version, problems)
+
+    @property
+    def version(self) -> int | None:
+        """The number of the version that readers see."""
+        return None if self.current is None else self.current.version
+
+    @property
+    def digests(self) -> dict[int, str | None]:
+        """Of the content of each version."""
+        return {version: event.content_digest for version, event in self.shown.items()}
+
+    @property
+    def stated(self) -> str | None:
+        """What is stated by the quantities kept with the current version; None where they are lost or altered."""
+        text = self.baseline
+        if self.current is None or text is None or kept_digest(text) != self.current.reference_digest:
+            return None
+        return Kept.of_text(text).stated
+
+
+class Run(Job):
+    """One run of the release job. Its steps set: `ledger` and `ranges` (how bounds are published) when leftovers
+    are cleared; `task` with the snapshot;
+    `searched` and `chosen` by the search; `checked` and `counted` from the copy; version: the next one's number, or
+    that of the version that stays; named: the recoding map that the spec names; confirmed: the digest by which somebody
+    let the source pass."""
+
+    ledger: LedgerState
+    ranges: RangesShown
     task: Task
     searched: SearchResult
     chosen: Chosen
     version: int
     checked: Checked
-    ranges: RangesShown
-    shown: dict[int, RecordedEvent]
-    published_digests: dict[int, str | None]
 
     def __init__(
         self,
@@ -76,33 +186,31 @@ class Run(Job):
         *,
         force: bool = False,
     ) -> None:
-        super().__init__(plan.spec, plan.place, plan.target, plan.notes, reporter)
+        super().__init__(plan, reporter)
         self.stamp = new_stamp()
-        self.stopping = plan.stopping
         self.progress = progress
-        self.force = force
+        self.force = self.joint.forced = force
         self.reserved = False
-        self.recheck: Counted | None = None
-        self.current: RecordedEvent | None = None
-        self.kept: str | None = None
+        self.counted: Counted | None = None
         self.named: NamedMap | None = None
         self.confirmed: str | None = None
         self.fingerprint: str | None = None
         self.remembered: dict[str, Any] | None = None
 
+    def clear_leftovers(self) -> None:
+        self.notes += roles.judge(self.spec, self.place, self.identity)
+        if not self.force:
+            self.check_not_retired()
+        self.joint.make_ready()
+        self.settle_unfinished()
+        self.joint.settle_leaving()
+        self.read_ledger()
+        self.joint.discard_unseen(self.ledger.digests)
+
     def read_ledger(self) -> None:
-        """The version that readers see, all that were ever published, and the number of the next one."""
-        release = self.spec.release
-        with self.place.read() as reader:
-            current = reader.current(release)
-            events = reader.history(release)
-            self.version = reader.next_version(release)
-            self.pointer_problems = reader.verify_pointer(release)
-            self.kept = reader.reference(release, current.version) if current else None
-        self.current = current.event if current else None
-        self.shown = {e.version: e for e in events if e.state in PUBLISHING and e.version is not None}
-        self.ranges = self.spec.publish.ranges or ranges_of(self.current, self.kept)
-        self.published_digests = {version: event.content_digest for version, event in self.shown.items()}
+        self.ledger = LedgerState.read(self.place, self.spec.release)
+        self.version = self.ledger.next_version
+        self.ranges = self.spec.publish.ranges or ranges_of(self.ledger.current, self.ledger.baseline)
 
     def nothing_changed(self) -> bool:
         """Whether readers see what this run would show already: `version` is that one then.
@@ -110,25 +218,35 @@ class Run(Job):
         What the rest of the source has otherwise (suppressed rows, values of them) does not count: a version with the
         same rows, made anew, would tell readers that something did.
         """
-        event = self.current
+        event = self.ledger.current
         same = (
             event is not None
-            and not self.pointer_problems
+            and not self.ledger.pointer_problems
             and event.version is not None
             and event.spec_digest == spec_digest(self.spec)
             and event.content_digest == self.chosen.digest
-            and self._baseline_now(event) == self.chosen.baseline.stated
-            and (event.target == self.identity.target or (event.target is None and event.view == self.target.view))
+            and self.ledger.stated == self.chosen.baseline.stated
+            and event.target == self.identity.target
             and self.target.intact(event.version, self.chosen.copy.columns)
         )
         if same and event is not None and event.version is not None:
             self.version = event.version
         return same
 
-    def _baseline_now(self, event: RecordedEvent) -> str | None:
-        """What is stated by the quantities kept with the version of an event; None where they are lost or altered."""
-        text = self.kept
-        return None if text is None or kept_digest(text) != event.reference_digest else Kept.of_text(text).stated
+    def stay(self) -> None:
+        """Nothing is to be done: readers see it already."""
+        self.unchanged = True
+        for given in self.target.grant():
+            self.reporter.report(f"granted {given}")
+        waits = self.waits_in_words()
+        if waits:
+            detail = {"version": self.version, **self.joint.detail}
+            event = Event(release=self.spec.release, state="waiting", run=self.id, detail=detail, reason=waits)
+            with self.place.write() as connection:
+                record(connection, event)
+            self.reporter.report(f"version {self.version} stays: {waits}")
+        else:
+            self.reporter.report(f"nothing to do: version {self.version} holds this data and this spec")
 
     @property
     def hierarchy_digest(self) -> str:
@@ -165,21 +283,20 @@ class Run(Job):
         if self.named is not None:
             return self.named.event
         is_inherited = self.task.source.recoding is not None and self.searched.recoded is None
-        return self.current if is_inherited else self.joint.inherited
+        return self.ledger.current if is_inherited else self.joint.inherited
 
     @property
-    def tightest(self) -> list[Tightest]:
-        """The verdicts over the copy; those of the search where the copy does not suffice."""
+    def _verdicts(self) -> list[tuple[Tightest, bool]]:
+        """The verdict of each requirement, and whether it is over the copy: of the search where that does not
+        suffice."""
         searched = self.chosen.assessment.tightest
-        again = self.recheck.tightest if self.recheck else (None,) * len(searched)
-        return [rechecked or from_search for rechecked, from_search in zip(again, searched, strict=True)]
+        again = self.counted.tightest if self.counted else (None,) * len(searched)
+        return [(a or s, a is not None) for a, s in zip(again, searched, strict=True)]
 
-    def guarantees(self, stage: Literal["search", "recheck"]) -> list[Guarantee]:
-        searched = self.chosen.assessment.tightest
-        again = self.recheck.tightest if self.recheck and stage == "recheck" else (None,) * len(searched)
+    def guarantees(self) -> list[Guarantee]:
         guarantees: list[Guarantee] = []
-        for requirement, rechecked, from_search in zip(self.spec.privacy, again, searched, strict=True):
-            guarantees += Guarantee.of(requirement, rechecked or from_search, "recheck" if rechecked else "search")
+        for requirement, (tightest, over_copy) in zip(self.spec.privacy, self._verdicts, strict=True):
+            guarantees += Guarantee.of(requirement, tightest, "recheck" if over_copy else "search")
         return guarantees
 
     def reserve_version(self, version: int, joint: str | None = None) -> str:
@@ -196,11 +313,28 @@ class Run(Job):
         if state == "staged":
             write_kept(connection, release, self.version, self.chosen.baseline.text())
             write_spec(connection, spec_digest(self.spec), canonical_spec(self.spec))
-        record(connection, self._event(state), self.guarantees("search" if state == "staged" else "recheck"))
+        record(connection, self._event(state), self.guarantees())
         if state == "published":
             set_pointer(connection, release, self.version)
 
-    def retiring(self, version: int) -> Record:
+    def retire_versions(self, keep: int) -> list[str]:
+        """Drop versions beyond the newest `keep`, and those that show people who have left; says which stay for now."""
+        versions = {**dict.fromkeys(self.versions_beyond(keep)), **dict.fromkeys(self.joint.showing_withdrawn())}
+        return self.target.retire({version: self._retiring(version) for version in versions})
+
+    def versions_beyond(self, keep: int) -> list[int]:
+        """Published versions beyond the newest `keep`, by when they were last published; never the current one."""
+        there: dict[int, None] = {}
+        with self.place.read() as reader:
+            for event in reader.history(self.spec.release):
+                if event.version is not None and event.state in (*PUBLISHING, "retired"):
+                    there.pop(event.version, None)
+                    if event.state != "retired":
+                        there[event.version] = None
+            current = reader.pointer(self.spec.release)
+        return [version for version in list(there)[: max(0, len(there) - keep)] if version != current]
+
+    def _retiring(self, version: int) -> Record:
         """How an old version is recorded as retired."""
 
         def retire(connection: sa.Connection, state: State) -> None:
@@ -211,7 +345,7 @@ class Run(Job):
         return retire
 
     def _event(self, state: State) -> Event:
-        joint, chosen = joint_check(self.spec), self.chosen
+        chosen = self.chosen
         return Event(
             release=self.spec.release,
             state=state,
@@ -221,7 +355,7 @@ class Run(Job):
             node=None if self.boxes is not None else chosen.assessment.node,
             choice=self.how_chosen,
             protected=self.protected,
-            joint=joint,
+            joint=joint_check(self.spec),
             rows_source=self.task.source.rows,
             rows_published=chosen.copy.rows,
             rows_suppressed=chosen.assessment.suppressed,
@@ -252,15 +386,6 @@ class Run(Job):
         waits = self.joint.waits()
         return waiting_words(waits, self.joint.lag()) if waits else ""
 
-    def record_waiting(self) -> None:
-        """Write in the ledger who waits while the version stays."""
-        detail = {"version": self.version, **self.joint.detail}
-        event = Event(
-            release=self.spec.release, state="waiting", run=self.id, detail=detail, reason=self.waits_in_words()
-        )
-        with self.place.write() as connection:
-            record(connection, event)
-
     def result(self) -> ReleaseResult:
         """The result of the run."""
         if self.remembered is not None:
@@ -281,7 +406,7 @@ class Run(Job):
             view=self.target.view,
             digest=chosen.digest,
             ledger_head=self._head(),
-            tightest=requirements_json(self.spec.privacy, self.tightest),
+            tightest=requirements_json(self.spec.privacy, [tightest for tightest, _ in self._verdicts]),
             choice=self.how_chosen,
             protected=self.protected,
             optimality=outcome.optimality if outcome else "pinned",
@@ -291,7 +416,7 @@ class Run(Job):
             search=self._searched(),
             waiting=self.joint.waits(),
             lag=self.joint.lag(),
-            seen={} if self.recheck is None else seen(self.spec.quasi_identifiers, self.recheck),
+            seen={} if self.counted is None else seen(self.spec.quasi_identifiers, self.counted),
         )
 
     def _searched(self) -> dict[str, Any]:
@@ -316,12 +441,12 @@ class Run(Job):
         notes = [*self.notes, *self.task.warnings]
         if self.spec.versions.joint == "none":
             notes.append(NOT_JOINT)
-        if self.current is None:
+        if self.ledger.current is None:
             notes += later_versions(self.spec)
         if not self.protected:
             notes.append(NOT_PROTECTED)
-        if self.recheck is not None:
-            more = [q.model.name for q, t in zip(self.spec.privacy, self.recheck.tightest, strict=True) if t is None]
+        if self.counted is not None:
+            more = [q.model.name for q, t in zip(self.spec.privacy, self.counted.tightest, strict=True) if t is None]
             if more:
                 notes.append(f"not computed from the published rows, which are not enough: {', '.join(more)}")
         said = self._said_before()
@@ -330,25 +455,7 @@ class Run(Job):
     def _said_before(self) -> set[str]:
         """Notes that follow from the spec, where the version before was published by the same one: a job that repeats
         them each week hides those that are new."""
-        event = self.current
+        event = self.ledger.current
         if event is None or event.spec_digest != spec_digest(self.spec):
             return set()
         return {*self.spec.warnings, NOT_JOINT, *([] if event.protected else [NOT_PROTECTED])}
-
-
-def retirable(run: Run, keep: int) -> list[int]:
-    """Published versions beyond the newest `keep`, by when they were last published; never the current one."""
-    with run.place.read() as reader:
-        return old_versions(reader, run.spec.release, keep)
-
-
-def old_versions(reader: LedgerReader, release: str, keep: int) -> list[int]:
-    """Published versions of a release beyond the newest `keep`, oldest first; never the current one."""
-    there: dict[int, None] = {}
-    for event in reader.history(release):
-        if event.version is not None and (event.state in PUBLISHING or event.state == "retired"):
-            there.pop(event.version, None)
-            if event.state != "retired":
-                there[event.version] = None
-    current = reader.pointer(release)
-    return [version for version in list(there)[: max(0, len(there) - keep)] if version != current]

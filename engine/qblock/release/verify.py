@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.events import Guarantee, PublishedVersion, Stage
+from qblock.ledger.history import retired_by
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import Store
@@ -18,8 +19,8 @@ from qblock.publish.helpers import counted_labels, names
 from qblock.publish.recheck import Counted, count_again
 from qblock.publish.targets import Rows, Target, target_of
 from qblock.release import private_state
+from qblock.release.job import retired as retired_refusal
 from qblock.release.result import Seen, VerifyResult, seen
-from qblock.release.retire import refusal, retired_by
 from qblock.search.assessment import requirements_json
 from qblock.source.levels import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, spec_digest
@@ -53,7 +54,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
             problems.append(f"the release was retired, and {target.view} still shows rows")
         elif not problems:
             none = f"no version of release {spec.release} is published"
-            raise Refused(none if retired is None else refusal(spec.release, retired))
+            raise Refused(none if retired is None else retired_refusal(spec.release, retired))
     else:
         checks.published(current, text)
         problems += target.find_exposures()
