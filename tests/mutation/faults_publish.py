@@ -34,7 +34,7 @@ PUBLISH: tuple[Mutation, ...] = (
     ),
     Mutation(
         "copy: the rows of a block are published as its people",
-        "publish/people.py",
+        "publish/copy.py",
         "sa.func.count(sa.distinct(whose))",
         "sa.func.count(whose)",
         tests=(f"{OF_BLOCKS}::test_each_block_says_how_many_people_its_rows_are_about",),
@@ -90,21 +90,21 @@ PUBLISH: tuple[Mutation, ...] = (
     ),
     Mutation(
         "statistics: they stay those of the version before",
-        "publish/targets/postgresql_views.py",
+        "publish/targets/postgresql_tables.py",
         "            run(connection, f\"ANALYZE {', '.join(names)}\")",
         "            pass",
         tests=(f"{STATISTICS}::test_the_estimates_change_with_the_version_while_somebody_still_sees_the_older_one",),
     ),
     Mutation(
         "statistics: pages of other versions stay",
-        "publish/targets/postgresql_views.py",
+        "publish/targets/postgresql_tables.py",
         "        return [] if seen else tables",
         "        return []",
         tests=(f"{STATISTICS}::test_histories_that_end_in_one_version_are_told_alike",),
     ),
     Mutation(
         "statistics: pages that somebody still needs are taken for packed",
-        "publish/targets/postgresql_views.py",
+        "publish/targets/postgresql_tables.py",
         "        return [] if seen else tables",
         "        return tables",
         tests=(f"{STATISTICS}::test_pages_that_could_not_be_given_back_are_by_the_next_run",),

@@ -161,8 +161,8 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "helpers: verify does not count their labels",
         "release/verify.py",
-        "        if said and listed != expected:",
-        "        if not said and listed != expected:",
+        "        if listed != expected:",
+        "        if not listed and expected:",
         tests=(f"{HELPERS}::test_labels_that_are_not_those_published_are_found",),
     ),
     Mutation(
@@ -183,7 +183,7 @@ VIEWS: tuple[Mutation, ...] = (
         "helper views on Spark: what is published need not be what was staged",
         "publish/targets/spark_helpers.py",
         "        if catalog.differ(source, (self.schema, beside(table))):",
-        "        if not staged:",
+        "        if not comment:",
         tests=(f"{ON_SPARK}::test_a_table_beside_a_version_that_is_another_one_is_dropped_with_the_version",),
     ),
     Mutation(

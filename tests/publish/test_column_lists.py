@@ -283,7 +283,7 @@ def test_a_column_that_comes_back_with_another_type_is_another_column(job: Job) 
 def test_tables_of_other_columns_are_dropped_in_their_time(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     job.settings["versions"]["keep"] = 1
     # The table so far has no room: another table.
-    monkeypatch.setattr("qblock.publish.targets.layout.MOST_COLUMNS", 4)
+    monkeypatch.setattr("qblock.publish.targets.postgresql_tables.MOST_COLUMNS", 4)
     assert job.set(attributes={**FEWER, "floor": "insensitive"}).run().version == 2
     tables = "SELECT relname FROM pg_class WHERE relnamespace = 'qblock'::regnamespace AND relname ~ '^(data|v[0-9])'"
     assert sorted(job.query(tables)) == [("data2_people",), ("v2_people",)]
@@ -294,7 +294,7 @@ def test_tables_of_other_columns_are_dropped_in_their_time(job: Job, monkeypatch
 
 def test_columns_come_and_go_for_ever(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table has room for so many columns only; then there is another one."""
-    monkeypatch.setattr("qblock.publish.targets.layout.MOST_COLUMNS", 6)
+    monkeypatch.setattr("qblock.publish.targets.postgresql_tables.MOST_COLUMNS", 6)
     for number in range(3):
         job.change(f"ALTER TABLE people ADD COLUMN more{number} integer DEFAULT {number}")
         job.set(attributes={**FEWER, f"more{number}": "insensitive"}).run()

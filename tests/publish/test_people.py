@@ -127,7 +127,7 @@ def test_a_copy_with_other_people_is_not_published(make_job: MakeJob, monkeypatc
         return sa.select(*selected).select_from(joined).group_by(*codes.values()).subquery("qblock_people")
 
     job = visits(make_job)
-    monkeypatch.setattr(copy, "people_of_blocks", rows_instead)
+    monkeypatch.setattr(copy, "_people_of_blocks", rows_instead)
     with pytest.raises(Refused, match="blocks of the copy have other numbers of people than the search counted"):
         job.run()
     monkeypatch.undo()

@@ -14,7 +14,7 @@ from publish.no_ways import ASKED, HARMLESS
 from publish.ways import VALUE, WAYS
 from qblock.errors import Refused
 from qblock.ledger.stores import place_of
-from qblock.publish.targets import postgresql_rights as rights
+from qblock.publish.targets import postgresql_access as rights
 from qblock.publish.targets.postgresql import PostgresqlTarget
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.either_engine]

@@ -13,7 +13,8 @@ import pytest
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
-from qblock.publish.targets import duckdb_move, spark_move
+from qblock.publish.targets.duckdb import DuckdbTarget
+from qblock.publish.targets.spark import SparkTarget
 from qblock.release import move as moving
 from qblock.release.erase import erase
 from qblock.release.move import move
@@ -170,10 +171,10 @@ def test_a_retired_release_stays_retired_when_it_is_moved(told: Job) -> None:
     assert len(other.published()) == 12
 
 
-STEPS = [(moving, "_rename_crosswalk"), (duckdb_move, "_move_version"), (duckdb_move, "_move_file")]
+STEPS = [(moving, "_rename_crosswalk"), (DuckdbTarget, "_move_version"), (DuckdbTarget, "_move_file")]
 
 
-SPARK_STEPS = [(spark_move, "_move_version"), (spark_move, "_move_view"), (spark_move, "_take_away")]
+SPARK_STEPS = [(SparkTarget, "_move_version"), (SparkTarget, "_move_view"), (SparkTarget, "_unpublish_old")]
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)

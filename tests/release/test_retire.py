@@ -123,7 +123,7 @@ def test_another_spec_of_the_name_cannot_retire_the_release(released: Job) -> No
 def test_a_stopped_retirement_is_finished_by_the_next_run(released: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     if released.engine == "postgresql":
         with monkeypatch.context() as patch:
-            patch.setattr("qblock.publish.targets.postgresql_view.View.close", stop)
+            patch.setattr("qblock.publish.targets.postgresql_views.close", stop)
             with pytest.raises(KeyboardInterrupt):
                 retire(released.spec)
         assert shown(released) == 12  # one transaction: nothing has happened

@@ -14,7 +14,7 @@ from release.logins import OwnLogin, own_login
 
 from qblock.cli.app import run
 from qblock.errors import Refused
-from qblock.publish.targets import postgresql_rights as rights
+from qblock.publish.targets import postgresql_access as rights
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 

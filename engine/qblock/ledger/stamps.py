@@ -6,8 +6,10 @@ crosswalk's row, the private copy and the published object carry it, and so do t
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Container, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from qblock.errors import Refused
@@ -17,26 +19,46 @@ from qblock.ledger.reader import LedgerReader
 from qblock.ledger.schema import tables
 from qblock.ledger.store import Store
 
+TAGGED = "qblock release "
+"""How the comment on whatever holds a version begins."""
 SHOWN = 3
 """How many versions a message names."""
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A version that a run is about to build. joint: how it is checked together with others, where it is."""
+class ObjectTag:
+    """Which version of which release an object holds. stamp: None where the object does not say; shown: whether readers
+    see the version by the object alone, without asking the pointer row."""
 
     release: str
     version: int
-    stamp: str
-    run: str
-    joint: str | None
-    recorded_at: str = field(default_factory=lambda: time_text(datetime.now(UTC)))
+    stamp: str | None
+    shown: bool = False
+
+    @property
+    def text(self) -> str:
+        """The comment on the object."""
+        return f"{TAGGED}{self.release} version {self.version} stamp {self.stamp}"
+
+    @classmethod
+    def read(cls, comment: str | None, release: str) -> ObjectTag | None:
+        """That of an object with such a comment; None for any other than one of the release."""
+        match = re.fullmatch(rf"{TAGGED}{re.escape(release)} version (\d+) stamp ([0-9a-f]{{32}})", comment or "")
+        return cls(release, int(match[1]), match[2]) if match else None
 
 
-def begin(place: Store, begun: Begun) -> None:
-    """Write a version and its stamp down in the ledger, in a transaction of its own."""
+def new_stamp() -> str:
+    """128 random bits as hexadecimal text. Not derived from anything: with a digest of the ledger, readers could try
+    out its private counts."""
+    return secrets.token_hex(16)
+
+
+def begin(place: Store, tag: ObjectTag, run: str, joint: str | None = None) -> None:
+    """Write a version and its stamp down in the ledger, in a transaction of its own. joint: how it is checked together
+    with others, where it is."""
+    row = {"release": tag.release, "version": tag.version, "stamp": tag.stamp, "run": run, "joint": joint}
     with place.write() as connection:
-        connection.execute(tables(connection).begun.insert(), [asdict(begun)])
+        connection.execute(tables(connection).begun.insert(), [row | {"recorded_at": time_text(datetime.now(UTC))}])
 
 
 @dataclass(frozen=True)

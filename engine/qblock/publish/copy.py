@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,13 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
-from qblock.errors import Refused
+from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.kept import PublishedColumn
 from qblock.publish.bounds import Bound, bounds_of, loaded, source_bounds
-from qblock.publish.people import block_of, column_of, people_column, people_of_blocks
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
+from qblock.source import SourceTable
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
@@ -28,6 +28,7 @@ from qblock.warehouse.queries import Query
 
 SUPPRESSED = "qblock_suppressed"
 BOUNDS = "qblock_bounds"
+PEOPLE = "people"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +65,31 @@ def columns_of(
             published.append(PublishedColumn(name, attribute.role, text, "text"))
         elif attribute.role != "identifying":
             published.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind))
-    people = people_column(spec, columns, ENGINES[engine].facts.whole_type, [column.name for column in published])
+    people = _people_column(spec, columns, ENGINES[engine].facts.whole_type, [column.name for column in published])
     return (*published, people) if people is not None else tuple(published)
+
+
+def _people_column(
+    spec: Spec, columns: Mapping[str, Column], type_: str, beside: Collection[str]
+) -> PublishedColumn | None:
+    """The column of the people of a row's block, where the spec asks for it. columns: of the source; type_: of whole
+    numbers, by the engine's own name; beside: names that are published. Raises InputError for a name that is taken.
+
+    Where versions are checked together nothing in it is news to the attackers that releases are tried against: they see
+    the linked rows of each person, though not whose they are (docs/steady-job.md), and that is how many people a block
+    has. Elsewhere it would tell values, and a spec cannot ask for it (`spec/checks.py`).
+    """
+    if not spec.publish.people:
+        return None
+    assert spec.bundles
+    assert spec.checked_together
+    name = spec.publish.names.get(PEOPLE, PEOPLE)
+    if name.casefold() in {other.casefold() for other in (*columns, *spec.attributes, *beside)}:
+        raise InputError(
+            f"{spec.at('publish', 'people')}: the people of each block would be published as {name}, and that is a "
+            f"column already; give them another name: publish: {{names: {{{PEOPLE}: people_of_block}}}}"
+        )
+    return PublishedColumn(name, "people", type_, "integer")
 
 
 def columns_ahead(spec: Spec, ranges: RangesShown) -> tuple[PublishedColumn, ...]:
@@ -121,9 +145,10 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
         if column.role != "quasi_identifier" and not column.derived:
             value, kind = source.expression(column.name), source.columns[column.name].kind
             values[column.name] = session.text_of(value, kind) if kind == "timestamptz" else value
-    if (people := column_of(columns)) is not None:
-        of_block = people_of_blocks(source, joined, codes)
-        joined, values[people.name] = joined.join(of_block, block_of(codes, of_block)), of_block.c.n
+    if (people := next((c for c in columns if c.role == "people"), None)) is not None:
+        of_block = _people_of_blocks(source, joined, codes)
+        same_block = sa.and_(sa.true(), *(of_block.c[name] == code for name, code in codes.items()))
+        joined, values[people.name] = joined.join(of_block, same_block), of_block.c.n
     selected = [values[c.name].label(quoted_name(c.name, quote=True)) for c in columns]
     query = sa.select(*selected).select_from(joined)
     if chosen.suppressed:
@@ -134,6 +159,18 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
     order = tuple(session.bytewise(text).nulls_first() for text in texts)
     rows = int(chosen.counts.rows.sum()) - chosen.suppressed
     return Copy(columns, query, rows, order, tuple(bounds.values()))
+
+
+def _people_of_blocks(
+    source: SourceTable, joined: sa.FromClause, codes: Mapping[str, sa.ColumnElement[int]]
+) -> sa.Subquery:
+    """A query for the people of each block, by its codes. joined: the source with its dimension tables; codes: of the
+    quasi-identifiers that are not suppressed, which are its columns beside n."""
+    assert source.spec.entity is not None
+    whose = source.expression(source.spec.entity)
+    selected = [code.label(name) for name, code in codes.items()]
+    query: Query = sa.select(*selected, sa.func.count(sa.distinct(whose)).label("n")).select_from(joined)
+    return query.group_by(*codes.values()).subquery("qblock_people")
 
 
 def _suppressed(

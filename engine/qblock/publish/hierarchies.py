@@ -12,7 +12,7 @@ from qblock.errors import InputError
 from qblock.hierarchy import Hierarchy, Layout, write_csv
 from qblock.ledger.stores import place_of
 from qblock.publish.helpers import shortened
-from qblock.publish.targets import kind_of
+from qblock.publish.targets import write_dimensions
 from qblock.search.task import Task
 from qblock.spec import Spec
 from qblock.warehouse.engines import ENGINES
@@ -62,9 +62,9 @@ def load_hierarchies(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
     `qblock/hierarchies.duckdb` beside the spec; Spark: in the schema of `private.path`. A spec can name such a table as
     a hierarchy.
     """
-    write_dimensions = kind_of(spec).write_dimensions
-    if write_dimensions is not None:
-        return write_dimensions(spec, tables)
+    elsewhere = write_dimensions(spec, tables)
+    if elsewhere is not None:
+        return elsewhere
     place = place_of(spec)
     schema = ENGINES[place.engine].facts.private_schema
     beside = place.beside("hierarchies")

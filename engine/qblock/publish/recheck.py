@@ -18,7 +18,6 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.models import Tightest
 from qblock.models.multi import Attribute, split
 from qblock.models.multi import tightest as worst
-from qblock.publish.people import column_of
 from qblock.search.assessment import Assessment, same
 from qblock.spec import Requirement, Spec
 from qblock.spec.privacy import PriorTable
@@ -73,7 +72,7 @@ def count_again(
     """
     by_name = {c.name: c for c in columns}
     quasi = [by_name[name] for name in spec.quasi_identifiers]
-    people = column_of(columns)
+    people = next((column for column in columns if column.role == "people"), None)
     sizes = _grouped(session, rows, [*quasi, *([people] if people else [])])
     count = _integers(sizes, "n")
     codes, labels = _coded(sizes, quasi)

@@ -322,7 +322,7 @@ class CopyVersion(Step):
             # Nothing was searched, so it is still open; to copy rows and to count them again may take long.
             run.place.close_crosswalk()
         shown = run.chosen.shown(run.spec, run.task.source, run.version, run.ledger.version)
-        run.target.stage(run.task.source.session, run.chosen.copy, shown, run.version, run.stamp, run.record)
+        run.target.stage(run.task.source.session, run.chosen.copy, shown, run.tag, run.record)
         # The snapshot ends here: what follows reads only the copy.
         run.transaction.close()
 

@@ -30,8 +30,8 @@ from qblock.ledger.schema import known_revision, revision, revisions, tables
 from qblock.ledger.stamps import Written
 from qblock.ledger.store import OPEN_SECONDS, Store
 from qblock.ledger.stores import place_of
-from qblock.publish.targets import Identity, Target, kind_of, target_of
-from qblock.publish.targets.identity import named_view
+from qblock.publish.targets import Identity, Target, target_of
+from qblock.publish.targets.protocol import named_view
 from qblock.release import private_state, roles
 from qblock.release.identity import difference
 from qblock.results.release import Ended
@@ -72,12 +72,10 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> Ended:
         notes = roles.judge(spec, place, identity, earlier=earlier)
         with current_effects().committing(f"release {earlier} was moved", partial(_moved, place, spec, earlier, last)):
             with place.write() as connection:
-                _write(connection, spec, earlier, target, identity, last, kind_of(spec).finish_move is None)
+                _write(connection, spec, earlier, target, identity, last, place.atomic)
                 if place.atomic:
                     _rename_crosswalk(connection, place, earlier, spec.release)
-                move_view = kind_of(spec).move
-                if move_view is not None:
-                    notes += move_view(connection, spec, earlier, target, last)
+                    notes += target.move(connection, earlier, last)
             finish(spec, place, target)
     return _result("moved", spec, earlier, place, target, notes)
 
@@ -175,7 +173,7 @@ def _write(
     newest = reader.last_event(earlier)
     row = {"release": new, "number": newest.number if newest else 0, "earlier": earlier}
     done = finished
-    connection.execute(ledger.move.insert(), [{**row, "before": last.target or last.view, "done": done}])
+    connection.execute(ledger.move.insert(), [{**row, "before": last.target, "done": done}])
     if current is not None:
         more = facts | {"release": new, "run": run, "readers": identity.readers, "audience": spec.versions.audience}
         if _only_moved(spec, earlier, last, current.event):
@@ -190,7 +188,7 @@ def _write(
 
 def _only_moved(spec: Spec, earlier: str, last: RecordedEvent, shown: RecordedEvent) -> bool:
     """Whether the spec asks what the one before asked, but for the names: then the version is still up to date."""
-    view = named_view(last.target or last.view or "")
+    view = named_view(last.target or "")
     publish = replace(spec.publish, schema=view.schema or spec.publish.schema, view=view.name)
     return spec_digest(replace(spec, release=earlier, publish=publish)) == shown.spec_digest
 
@@ -224,7 +222,7 @@ class _Pending:
 
 def pending(spec: Spec, place: Store) -> bool:
     """Whether a move to this release was stopped before all of it was done."""
-    if kind_of(spec).finish_move is None or not place.exists:
+    if place.atomic or not place.exists:
         return False
     with place.opened(read_only=True) as connection:
         if known_revision(connection) != revisions()[-1]:
@@ -248,8 +246,7 @@ def finish(spec: Spec, place: Store, target: Target) -> bool:
 
     Raises Refused where the spec is not the one that it was moved to.
     """
-    finish_move = kind_of(spec).finish_move
-    if finish_move is None or not pending(spec, place):
+    if not pending(spec, place):
         return False
     with place.read() as reader:
         problem = difference(reader, spec, target.identity())
@@ -266,7 +263,7 @@ def finish(spec: Spec, place: Store, target: Target) -> bool:
     if place.crosswalk.exists:
         with place.crosswalk.write() as connection:
             _rename_crosswalk(connection, place, unfinished.earlier, spec.release)
-    finish_move(target, unfinished.earlier, unfinished.before, columns, current)
+    target.finish_move(unfinished.earlier, unfinished.before, columns, current)
     with place.write() as connection:
         table = tables(connection).move
         same = (table.c.release == spec.release, table.c.number == unfinished.number)

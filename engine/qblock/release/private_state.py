@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from qblock.errors import Refused
 from qblock.ledger.events import PUBLISHING
-from qblock.ledger.stamps import SHOWN, Written, written
+from qblock.ledger.stamps import SHOWN, ObjectTag, Written, written
 from qblock.ledger.store import OPEN_SECONDS, Store
-from qblock.publish.targets import Mark, Target
+from qblock.publish.targets import Target
 from qblock.spec import Spec
 from qblock.versions.crosswalk import Contents, contents, lacking
 
@@ -42,40 +42,40 @@ def compare(spec: Spec, place: Store, target: Target, *, joint: bool, seconds: f
 
 def _compared(spec: Spec, place: Store, target: Target, joint: bool, seconds: float) -> Comparison:
     # The ledger last: whatever another run shows meanwhile is in it before it is in its place.
-    marks = target.marks()
+    tags = target.tags()
     crosswalk = contents(place, spec.release, seconds) if joint else None
     known = written(place, spec.release)
     problems = []
     # A table of PostgreSQL is made in the transaction of its event, a file of DuckDB before it.
     staged = place.atomic
-    unknown = {mark for mark in marks if not _knows(known, target, mark, staged)}
-    for mark in sorted(unknown, key=lambda mark: (not mark.shown, -mark.version))[:SHOWN]:
-        where, verb = (target.view, "shows") if mark.shown else (place.named, "keeps")
-        problems.append(f"{where} {verb} version {mark.version} of release {spec.release}, {known.why(mark.version)}")
+    unknown = {tag for tag in tags if not _knows(known, target, tag, staged)}
+    for tag in sorted(unknown, key=lambda tag: (not tag.shown, -tag.version))[:SHOWN]:
+        where, verb = (target.view, "shows") if tag.shown else (place.named, "keeps")
+        problems.append(f"{where} {verb} version {tag.version} of release {spec.release}, {known.why(tag.version)}")
     problems += known.problems
     if crosswalk is not None:
         problems += _crosswalk_problems(known, crosswalk, place)
     if known.left:
         problems += _left_problems(known, crosswalk or contents(place, spec.release, seconds))
     # A file itself shows what readers see; for tables the pointer row does.
-    seen = next((m.version for m in marks if m.shown), known.pointer if place.atomic else None)
+    seen = next((tag.version for tag in tags if tag.shown), known.pointer if place.atomic else None)
     landing = any(event.state == "checked" and event.version == seen for event in known.events[-1:])
     newest = next(reversed(known.shown), None)
     return Comparison(problems, seen, seen if landing else newest)
 
 
-def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
-    if not mark.shown and mark.version != known.pointer:
-        return known.wrote(mark.version, mark.stamp, staged=staged)
-    if mark.stamp is None:
+def _knows(known: Written, target: Target, tag: ObjectTag, staged: bool) -> bool:
+    if not tag.shown and tag.version != known.pointer:
+        return known.wrote(tag.version, tag.stamp, staged=staged)
+    if tag.stamp is None:
         return False
-    events = [event for event in known.events if event.version == mark.version]
-    if any(event.stamp == mark.stamp for event in events if event.state in PUBLISHING):
+    events = [event for event in known.events if event.version == tag.version]
+    if any(event.stamp == tag.stamp for event in events if event.state in PUBLISHING):
         return True
     # A run that was killed between the renaming and its record; the next one records it.
     last = events[-1] if events else None
-    checked = last is not None and last.state == "checked" and last.stamp == mark.stamp
-    return checked and target.is_live(mark.version)
+    checked = last is not None and last.state == "checked" and last.stamp == tag.stamp
+    return checked and target.is_live(tag.version)
 
 
 def _crosswalk_problems(known: Written, crosswalk: Contents, place: Store) -> list[str]:

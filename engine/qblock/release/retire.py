@@ -101,6 +101,6 @@ def _retired(job: Job) -> str | None:
     with job.place.read() as reader:
         if retired_by(reader, job.spec.release) is None:
             return None
-    if any(mark.shown for mark in job.target.marks()):
+    if any(tag.shown for tag in job.target.tags()):
         return "the ledger says that the release was retired, but its file is still there: run it once more"
     return "the release was retired"

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, HowChosen, RecordedEvent, State, canonical
 from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept, write_spec
-from qblock.ledger.stamps import Begun, begin
+from qblock.ledger.stamps import ObjectTag, begin, new_stamp
 from qblock.ledger.store import Store
 from qblock.models import Tightest
 from qblock.publish.copy import Copy, copy_of, label_codes
@@ -21,7 +21,7 @@ from qblock.publish.digest import content_digest
 from qblock.publish.helpers import Facts, Shown, Version, labels_by_code, shown_of
 from qblock.publish.kept_counts import plain_parts
 from qblock.publish.recheck import Counted, needs_more
-from qblock.publish.targets import Checked, Record, new_stamp
+from qblock.publish.targets import Checked, Record
 from qblock.release import roles
 from qblock.release.job import Job, Plan
 from qblock.release.log import Reporter
@@ -299,11 +299,16 @@ class Run(Job):
             guarantees += Guarantee.of(requirement, tightest, "recheck" if over_copy else "search")
         return guarantees
 
+    @property
+    def tag(self) -> ObjectTag:
+        """What every object of the version carries."""
+        return ObjectTag(self.spec.release, self.version, self.stamp)
+
     def reserve_version(self, version: int, joint: str | None = None) -> str:
         """Write the version and its stamp down, once, before the crosswalk or the target is touched; the stamp."""
         if not self.reserved:
             self.version = version
-            begin(self.place, Begun(self.spec.release, version, self.stamp, self.id, joint))
+            begin(self.place, self.tag, self.id, joint)
             self.reserved = True
         return self.stamp
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import sqlalchemy as sa
 
-from qblock.errors import InputError, QblockError, Refused
+from qblock.errors import QblockError, Refused
 from qblock.ledger.events import Guarantee, PublishedVersion, Stage
 from qblock.ledger.history import retired_by
 from qblock.ledger.kept import Kept, kept_digest
@@ -192,19 +192,15 @@ class _Checks:
                     )
 
     def _helpers(self, rows: Rows, counted: Counted) -> None:
-        """Labels and rows as helper views say them; a version of an earlier program has nothing there."""
+        """Labels and rows as helper views say them."""
         name = TableName(self.spec.publish.schema, names(self.spec.view, self.spec.publish.names)["levels"])
-        try:
-            rows.session.columns(name)
-        except InputError:
-            return
         levels = rows.session.relation(name)
         said = rows.session.fetch(sa.select(levels.c.column_name, levels.c.label, levels.c.rows)).to_pylist()
         listed = {(row["column_name"], row["label"]): row["rows"] for row in said}
         labels = counted_labels(counted.labels, counted.rows, len(self.spec.quasi_identifiers))
         pairs = zip(self.spec.quasi_identifiers, labels, strict=True)
         expected = {(column, label): n for column, own in pairs for label, n in own.items()}
-        if said and listed != expected:
+        if listed != expected:
             self.problems.append(f"the labels that {name} lists are not those that are published")
 
     def _privately(self, number: int, requirement: Requirement, baseline: Kept, counted: Counted) -> Tightest:

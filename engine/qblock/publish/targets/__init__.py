@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -12,37 +11,11 @@ from qblock.errors import InputError
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.publish.targets.duckdb import DuckdbTarget
-from qblock.publish.targets.duckdb_move import finish_move
-from qblock.publish.targets.identity import Identity, Mark, new_stamp
-from qblock.publish.targets.protocol import Checked, Record, Rows, Target, exposure
+from qblock.publish.targets.protocol import Checked, Identity, Record, Rows, Target, exposure
 from qblock.spec import Spec
 from qblock.warehouse.engines import database_file, engine_of, engine_of_source, parse_url
 
-__all__ = [
-    "TARGETS",
-    "Checked",
-    "Identity",
-    "Mark",
-    "Record",
-    "Rows",
-    "Target",
-    "exposure",
-    "kind_of",
-    "new_stamp",
-    "target_of",
-]
-
-
-@dataclass(frozen=True)
-class TargetKind:
-    """build: the target of a spec, raises InputError where source and target do not go together; move: a release to
-    another name or view in the ledger's transaction (postgresql_move); finish_move: after it (duckdb_move, spark_move);
-    write_dimensions: where dimension tables are not written to the ledger's database (spark_versions)."""
-
-    build: Callable[[Spec, Store], Target]
-    move: Callable[..., list[str]] | None = None
-    finish_move: Callable[..., None] | None = None
-    write_dimensions: Callable[[Spec, Mapping[str, pa.Table]], list[str]] | None = None
+__all__ = ["TARGETS", "Checked", "Identity", "Record", "Rows", "Target", "exposure", "target_of", "write_dimensions"]
 
 
 def _file(spec: Spec, place: Store) -> Target:
@@ -80,34 +53,17 @@ def _tables(spec: Spec, place: Store) -> Target:
     return SparkTarget(spec, place)
 
 
-def _move_view(*given: Any) -> list[str]:
-    from qblock.publish.targets.postgresql_move import move_view
-
-    return move_view(*given)
-
-
-def _finish_move(*given: Any) -> None:
-    from qblock.publish.targets.spark_move import finish_move
-
-    finish_move(*given)
-
-
-def _write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
+def write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str] | None:
+    """Write dimension tables where they are not written to the ledger's database (`spark_versions.write_dimensions`);
+    the names, or None."""
+    if engine_of_source(spec).stores:
+        return None
     from qblock.publish.targets.spark_versions import write_dimensions
 
     return write_dimensions(spec, tables)
 
 
-TARGETS = {
-    "duckdb": TargetKind(_file, finish_move=finish_move),
-    "postgresql": TargetKind(_view, move=_move_view),
-    "spark": TargetKind(_tables, finish_move=_finish_move, write_dimensions=_write_dimensions),
-}
-
-
-def kind_of(spec: Spec) -> TargetKind:
-    """What is known of targets for the source of a spec."""
-    return TARGETS[engine_of_source(spec).name]
+TARGETS: dict[str, Callable[[Spec, Store], Target]] = {"duckdb": _file, "postgresql": _view, "spark": _tables}
 
 
 def target_of(spec: Spec, place: Store | None = None) -> Target:
@@ -121,4 +77,4 @@ def target_of(spec: Spec, place: Store | None = None) -> Target:
         for key in ("path", "readers_checked"):
             if getattr(spec.publish, key) is not None:
                 raise InputError(f"{spec.at('publish', key)}: publish.{key} is for sources on Spark; remove it")
-    return TARGETS[engine.name].build(spec, place)
+    return TARGETS[engine.name](spec, place)

@@ -7,26 +7,43 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
-from qblock.errors import Busy, InputError, QblockError, Refused
-from qblock.files import disk_full, no_room
+from qblock.errors import Busy, InputError, Refused
+from qblock.ledger.events import RecordedEvent
 from qblock.ledger.kept import PublishedColumn
+from qblock.ledger.stamps import TAGGED, ObjectTag
 from qblock.ledger.store import FOLDER, Store, make_private
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown, check_names
-from qblock.publish.targets import duckdb_helpers
-from qblock.publish.targets.duckdb_helpers import kept_marks, said, shown_marks
-from qblock.publish.targets.identity import MARKED, Identity, Mark, mark_text, table_text
-from qblock.publish.targets.protocol import Record, Rows, retire_each
+from qblock.publish.targets.duckdb_files import (
+    comments_on_helpers,
+    copy_file,
+    copy_tables,
+    finish,
+    kept_tags,
+    quote_plain,
+    reading,
+    remove,
+    remove_logs,
+    said,
+    same_file,
+    shown_tags,
+    store,
+    sync,
+    tags_of,
+    umask,
+)
+from qblock.publish.targets.protocol import Identity, Record, Rows, retire_each, table_text
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb import DuckdbWarehouse, quote_text
+from qblock.warehouse.duckdb import quote_text
 from qblock.warehouse.duckdb_session import check_database, logs_of
 from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
 from qblock.warehouse.protocol import Session, TableName, quote
@@ -77,7 +94,7 @@ class DuckdbTarget:
         table = TableName.parse(self.spec.source.table)
         # Names of DuckDB differ by more than their case, quoted or not.
         known = TableName((table.schema or MAIN).casefold(), table.name.casefold())
-        return Identity(table_text(known), database, self.place_name, self.view, self.spec.publish.readers)
+        return Identity(table_text(known), database, self.place_name, self.spec.publish.readers)
 
     def check(self) -> list[str]:
         where = self.spec.at("publish", "url")
@@ -111,13 +128,13 @@ class DuckdbTarget:
 
     def _check_replaceable(self, where: str) -> None:
         try:
-            marks = [comment for _, comment in said(self.file) if comment.startswith(MARKED)]
+            tags = [comment for _, comment in said(self.file) if comment.startswith(TAGGED)]
         except duckdb.Error as error:
             raised = explain_duckdb(error, file=self.file)
             if isinstance(raised, Busy) or of_newer_duckdb(error):
                 raise raised from None
-            marks = []
-        if [comment.rsplit(" version ", 1)[0] for comment in marks] != [f"{MARKED}{self.spec.release}"]:
+            tags = []
+        if [comment.rsplit(" version ", 1)[0] for comment in tags] != [f"{TAGGED}{self.spec.release}"]:
             raise InputError(
                 f"{where}: {self.file} already exists and is not a version of release {self.spec.release}; it would "
                 "be replaced: name another file, or move it away"
@@ -135,17 +152,17 @@ class DuckdbTarget:
         # The file holds what is published and nothing else; the file system decides who may open it.
         return []
 
-    def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
-        path = self.version_file(version)
+    def stage(self, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record) -> None:
+        path = self.version_file(tag.version)
         for folder in (self.place.folder, self.folder.parent, self.folder):
             make_private(folder)
         remove(path)
         schema = quoted_name(f"{ALIAS}.{quote(self.spec.publish.schema)}", quote=False)
-        name = f"{self.spec.view}_v{version}"
+        name = f"{self.spec.view}_v{tag.version}"
         session.run(f"ATTACH {quote_text(str(path))} AS {ALIAS} (STORAGE_VERSION {quote_text(self.storage)})")
         session.run(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         session.run(sa.CreateTableAs(copy.ordered, quoted_name(name, quote=True), schema=schema))
-        duckdb_helpers.store(session, self.spec, schema, shown)
+        store(session, self.spec, schema, shown)
         rows = session.scalar(f"SELECT count(*) FROM {schema}.{quote(name)}")
         session.connection.commit()
         session.run(f"CHECKPOINT {ALIAS}")
@@ -154,22 +171,22 @@ class DuckdbTarget:
         session.connection.commit()
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
-        self.add_view(path, name, copy.columns, mark_text(self.spec.release, version, stamp))
+        self._add_view(path, name, copy.columns, tag)
         path.chmod(0o600)
         sync(path)
         with self.place.write() as ledger:
             record(ledger, "staged")
 
-    def add_view(self, path: Path, table: str, columns: Sequence[PublishedColumn], mark: str) -> None:
-        """Make the views of a file that holds a version, with these columns of the table, and mark it."""
+    def _add_view(self, path: Path, table: str, columns: Sequence[PublishedColumn], tag: ObjectTag) -> None:
+        """Make the views of a file that holds a version, with these columns of the table, and tag it."""
         schema = quote(self.spec.publish.schema)
         view = f"{schema}.{quote(self.spec.view)}"
         names = ", ".join(quote(column.name) for column in columns)
         # In a session of its own: a view keeps the name under which its database was attached.
         with duckdb_session.connect(path) as connection:
             connection.execute(f"CREATE VIEW {view} AS SELECT {names} FROM {schema}.{quote(table)}")
-            connection.execute(f"COMMENT ON TABLE {schema}.{quote(table)} IS {quote_text(mark)}")
-            duckdb_helpers.finish(connection, self.spec, table, columns)
+            connection.execute(f"COMMENT ON TABLE {schema}.{quote(table)} IS {quote_text(tag.text)}")
+            finish(connection, self.spec, table, columns)
             connection.execute("CHECKPOINT")
 
     @contextmanager
@@ -184,11 +201,11 @@ class DuckdbTarget:
         finally:
             remove(beside)
 
-    def marks(self) -> list[Mark]:
-        return shown_marks(self.file, self.spec.release) + kept_marks(self.folder, self.spec.release)
+    def tags(self) -> list[ObjectTag]:
+        return shown_tags(self.file, self.spec.release) + kept_tags(self.folder, self.spec.release)
 
     def shows(self) -> bool:
-        return any(mark.shown for mark in self.marks())
+        return any(tag.shown for tag in self.tags())
 
     def holds(self, version: int) -> bool:
         path, schema = self.version_file(version), self.spec.publish.schema
@@ -201,7 +218,7 @@ class DuckdbTarget:
                 raise explain_duckdb(error, file=path) from error
             return False
         own = {TableName(schema, f"{self.spec.view}_v{version}"), TableName(schema, self.spec.view)}
-        helpers = set(duckdb_helpers.comments(self.spec.view))
+        helpers = set(comments_on_helpers(self.spec.view))
         return own <= set(comments) and all(comment in helpers for name, comment in comments.items() if name not in own)
 
     def is_live(self, version: int) -> bool:
@@ -225,7 +242,7 @@ class DuckdbTarget:
 
     def _seen(self) -> set[int]:
         """The versions that the release file and the pointer row name."""
-        versions = {mark.version for mark in shown_marks(self.file, self.spec.release)}
+        versions = {tag.version for tag in shown_tags(self.file, self.spec.release)}
         with self.place.read() as reader:
             pointer = reader.pointer(self.spec.release)
         return versions if pointer is None else versions | {pointer}
@@ -271,6 +288,59 @@ class DuckdbTarget:
         seen = self._seen() if versions else set()
         return retire_each(self.place, versions, seen, lambda version: remove(self.version_file(version)))
 
+    def move(self, connection: sa.Connection, earlier: str, last: RecordedEvent) -> list[str]:
+        return []
+
+    def finish_move(
+        self, earlier: str, before: str, kept: Mapping[int, Sequence[PublishedColumn]], current: int | None
+    ) -> None:
+        folder = self.folder.parent / earlier
+        for version, columns in kept.items():
+            self._move_version(earlier, folder / f"v{version}.duckdb", version, columns)
+        self._move_file(earlier, before, current)
+        if folder != self.folder and folder.is_dir():
+            shutil.rmtree(folder)
+
+    def _move_version(self, earlier: str, before: Path, version: int, columns: Sequence[PublishedColumn]) -> None:
+        """The private copy of a version under the names of the spec: a file of its own, as nothing is renamed in
+        one."""
+        path = self.version_file(version)
+        if not before.exists() or (path.exists() and (path != before or self.holds(version))):
+            return
+        for folder in (self.folder.parent, self.folder):
+            make_private(folder)
+        beside = path.with_name(f".{path.name}.new")
+        remove(beside)
+        name = f"{self.spec.view}_v{version}"
+        try:
+            copy_tables(before, beside, self.spec, name, self.storage)
+            stamp = next((tag.stamp for tag in tags_of(before, earlier)), None)
+        except duckdb.Error as error:
+            raise explain_duckdb(error) from error
+        self._add_view(beside, name, columns, ObjectTag(self.spec.release, version, stamp))
+        beside.chmod(0o600)
+        sync(beside)
+        beside.replace(path)
+        remove_logs(beside)
+        sync(path.parent)
+
+    def _move_file(self, earlier: str, before: str, current: int | None) -> None:
+        """Make the release file under the names of the spec, and remove the one that readers had until now."""
+        _, _, name = before.partition(" in ")
+        old = self.place.folder.parent / name
+        if current is not None and not self.is_live(current):
+            beside = self.file.with_name(f".{self.file.name}.qblock-v{current}")
+            remove(beside)
+            copy_file(self.version_file(current), beside)
+            shown = next((file for file in (self.file, old) if file.exists()), None)
+            if shown is not None:
+                beside.chmod(shown.stat().st_mode & 0o777)
+            remove_logs(self.file)
+            beside.replace(self.file)
+            sync(self.file.parent)
+        if old.resolve() != self.file.resolve() and old.exists():
+            DuckdbTarget(replace(self.spec, release=earlier), self.place, self.source, old).unpublish()
+
     def version_file(self, version: int) -> Path:
         """The private copy of a version."""
         return self.folder / f"v{version}.duckdb"
@@ -304,73 +374,6 @@ class DuckdbChecked:
         with place.write() as ledger:
             record(ledger, "published")
         return []
-
-
-@contextmanager
-def reading(file: Path) -> Iterator[Session]:
-    """A session that reads a DuckDB file and nothing else."""
-    warehouse = DuckdbWarehouse(file)
-    try:
-        with warehouse.snapshot() as session:
-            yield session
-    finally:
-        warehouse.close()
-
-
-def same_file(left: Path, right: Path) -> bool:
-    """Whether two paths are one file, by links too."""
-    if left.exists() and right.exists():
-        return left.samefile(right)
-    return left.resolve() == right.resolve()
-
-
-def copy_file(source: Path, target: Path) -> None:
-    """Copy to a new file that nobody else may read, onto the disk. Raises QblockError."""
-    try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with open(source, "rb") as reader, open(descriptor, "wb") as writer:
-            shutil.copyfileobj(reader, writer)
-            writer.flush()
-            os.fsync(writer.fileno())
-    except OSError as error:
-        raise (
-            no_room(target) if disk_full(error) else QblockError(f"{target} cannot be written: {error.strerror}")
-        ) from None
-
-
-def remove(file: Path) -> None:
-    """Remove a DuckDB file with what belongs to it."""
-    file.unlink(missing_ok=True)
-    remove_logs(file)
-
-
-def remove_logs(file: Path) -> None:
-    """Remove the write-ahead logs that DuckDB keeps beside a file."""
-    for log in logs_of(file):
-        log.unlink(missing_ok=True)
-
-
-def sync(path: Path) -> None:
-    """Have a file, or the entries of a folder, on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        # Some file systems cannot do this for a folder.
-        with suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def umask() -> int:
-    """The process's file mode mask, which can be read only by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def quote_plain(name: str) -> str:
-    """A name as it is written in SQL: quoted only where it must be."""
-    return name if name.isidentifier() and name.islower() and name.isascii() else quote(name)
 
 
 def _files(spec: Spec, place: Store, source: Path, file: Path) -> Iterator[FileNeed]:

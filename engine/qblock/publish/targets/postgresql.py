@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,20 +14,29 @@ from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.chain import lock_pointer
-from qblock.ledger.kept import PublishedColumn
+from qblock.ledger.events import RecordedEvent
+from qblock.ledger.kept import Kept, PublishedColumn
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.stamps import ObjectTag
 from qblock.ledger.store import SCHEMA, Store
 from qblock.ledger.stores.postgresql import WRITTEN
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown, check_names
-from qblock.publish.targets import postgresql_rights
-from qblock.publish.targets.identity import Identity, Mark, mark_text, read_mark, table_text
-from qblock.publish.targets.layout import MOST_BYTES, VERSIONS, Layout, of_kinds, pattern_of, version_table
-from qblock.publish.targets.postgresql_homes import home_of, readers_of, with_schemas
-from qblock.publish.targets.postgresql_needs import needs
-from qblock.publish.targets.postgresql_view import run, text
-from qblock.publish.targets.postgresql_views import TABLES, ShownTables, Views
-from qblock.publish.targets.protocol import STAYS, Record, Rows, exposure
+from qblock.publish.targets import postgresql_access as access
+from qblock.publish.targets.postgresql_needs import home_of, needs, readers_of
+from qblock.publish.targets.postgresql_tables import (
+    MOST_BYTES,
+    TABLES,
+    VERSIONS,
+    Layout,
+    ShownTables,
+    of_kinds,
+    pattern_of,
+    version_table,
+)
+from qblock.publish.targets.postgresql_view import close, facts_of, quoted, run, text
+from qblock.publish.targets.postgresql_views import Views
+from qblock.publish.targets.protocol import STAYS, Identity, Record, Rows, exposure, table_text
 from qblock.spec import Spec
 from qblock.warehouse.lock_waits import (
     DEADLOCK,
@@ -56,7 +66,7 @@ class PostgresqlTarget:
         self.spec = spec
         self.place = place
         self.views = Views(spec)
-        self.tables = ShownTables(spec.release, self.views)
+        self.tables = ShownTables(spec.release)
 
     @property
     def view(self) -> str:
@@ -70,7 +80,7 @@ class PostgresqlTarget:
         with self._session() as session, self.place.translated():
             source = home_of(session.connection, TableName.parse(self.spec.source.table))
             readers = readers_of(session.connection, self.spec)
-        return Identity(None if source is None else table_text(source), None, self.view, self.view, readers)
+        return Identity(None if source is None else table_text(source), None, self.view, readers)
 
     def check(self) -> list[str]:
         for place, name in (("schema", self.spec.publish.schema), ("view", self.spec.view)):
@@ -87,7 +97,7 @@ class PostgresqlTarget:
         with self._session() as session:
             facts = self.views.check_names(session.connection)
             with self.place.translated():
-                return postgresql_rights.path_warnings(session.connection, self._readers(session.connection, facts))
+                return access.path_warnings(session.connection, self._readers(session.connection, facts))
 
     def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
         with self._session() as session, self.place.translated():
@@ -96,7 +106,7 @@ class PostgresqlTarget:
     def find_exposures(self) -> list[str]:
         with self._session() as session, self.place.translated():
             connection = session.connection
-            return postgresql_rights.ways(connection, with_schemas(connection, self.spec), self._readers(connection))
+            return access.ways(connection, self.spec, self._readers(connection))
 
     def _readers(self, connection: sa.Connection, facts: Any = None) -> list[str]:
         """The readers of the spec, and everybody else who was granted something on the view."""
@@ -108,26 +118,24 @@ class PostgresqlTarget:
     def prove(self, connection: sa.Connection) -> list[str]:
         """Raise Refused where a reader could reach something private, as the catalog says or as it is tried."""
         readers = self._readers(connection)
-        spec = with_schemas(connection, self.spec)
-        ways = postgresql_rights.ways(connection, spec, readers)
+        ways = access.ways(connection, self.spec, readers)
         # As in a reader's own session: a policy there filters, and the rows that it leaves are read.
         run(connection, "SET LOCAL row_security = on")
-        problems, notes = postgresql_rights.tried(connection, spec, readers, self.views.sql)
+        problems, notes = access.tried(connection, self.spec, readers, self.views.sql)
         run(connection, "SET LOCAL row_security = off")
         if ways or problems:
             raise Refused(exposure([*ways, *problems]))
         return notes
 
-    def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
-        name = self._version(version)
+    def stage(self, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record) -> None:
+        name = self._version(tag.version)
         table, columns = f"{SCHEMA}.{quote(name)}", [column.name for column in copy.columns]
         body = ", ".join(f"{quote(column.name)} {column.type}" for column in copy.columns)
         with self.place.translated():
             session.run(f"CREATE TABLE {table} ({body})")
         # What default privileges have given on a new table.
-        self.views.close(session.connection, SCHEMA, name)
-        comment = mark_text(self.spec.release, version, stamp).replace("'", "''")
-        session.run(f"COMMENT ON TABLE {table} IS '{comment}'")
+        close(session.connection, SCHEMA, name)
+        session.run(f"COMMENT ON TABLE {table} IS {quoted(tag.text)}")
         into = sa.table(name, *map(sa.column, columns), schema=SCHEMA)
         session.run(sa.insert(into).from_select(columns, copy.ordered))
         rows = session.scalar(f"SELECT count(*) FROM {table}")
@@ -138,7 +146,7 @@ class PostgresqlTarget:
 
         def write(attempt: Attempt) -> None:
             attempt.wants(ROW, SCHEMA, *TABLES)
-            self.views.forget(session.connection, version)
+            self.views.forget(session.connection, tag.version)
             for insert in inserts:
                 session.run(insert)
             attempt.wants(ROW, SCHEMA, *WRITTEN)
@@ -195,7 +203,7 @@ class PostgresqlTarget:
                 in_one_attempt(session.connection, self.seconds, f"{SCHEMA}.{name}", keep)
             if not self._is_whole(self._tables(session.connection), version, columns):
                 raise Refused(f"{SCHEMA}.{name} is not the table of version {version} any more: it was altered")
-            rows = Rows(session, self._rows(session, version, columns), session.connection)
+            rows = Rows(session, self._rows(session, version, columns))
             yield PostgresqlChecked(self, rows, version, columns)
 
     def _rows(self, session: Session, version: int, columns: Sequence[PublishedColumn]) -> sa.FromClause:
@@ -204,15 +212,14 @@ class PostgresqlTarget:
         selected = [table.c[column.name].label(quoted_name(column.name, quote=True)) for column in columns]
         return sa.select(*selected).subquery("qblock_version_rows")
 
-    def marks(self) -> list[Mark]:
+    def tags(self) -> list[ObjectTag]:
         with self._session() as session:
             tables = self._tables(session.connection)
-        marks = []
-        for table in of_kinds(tables, self.spec.release, VERSIONS):
-            version = int(table.name[1:].partition("_")[0])
-            mark = read_mark(table.comment, self.spec.release)
-            marks.append(Mark(version, mark[1] if mark and mark[0] == version else None))
-        return marks
+        tags, release = [], self.spec.release
+        for table in of_kinds(tables, release, VERSIONS):
+            version, tag = int(table.name[1:].partition("_")[0]), ObjectTag.read(table.comment, release)
+            tags.append(tag if tag and tag.version == version else ObjectTag(release, version, None))
+        return tags
 
     def shows(self) -> bool:
         with self._session() as session, self.place.translated():
@@ -284,7 +291,7 @@ class PostgresqlTarget:
                 if self.views.facts(session.connection) is None:
                     raise Refused(f"the view {self.view} does not exist: nothing is published")
                 rows = session.relation(TableName(self.spec.publish.schema, self.spec.view))
-                yield Rows(session, rows, session.connection)
+                yield Rows(session, rows)
         finally:
             warehouse.close()
 
@@ -332,6 +339,69 @@ class PostgresqlTarget:
             elif not self._drop(name, record, exists):
                 left.append(f"version {version} stays until its readers have ended")
         return left
+
+    def move(self, connection: sa.Connection, earlier: str, last: RecordedEvent) -> list[str]:
+        """Rename the tables of the versions, and make the view that of the spec.
+
+        The view stays the same object, so that analysts' own views keep working, and keeps its grants. Raises Busy
+        where readers or others keep it locked, Refused where readers could reach what is private.
+        """
+        view = TableName.parse(last.target or "")
+        return retry_with_backoff(
+            connection, self.seconds, last.target or self.view, lambda attempt: self._move(attempt, earlier, view)
+        )
+
+    def finish_move(
+        self, earlier: str, before: str, kept: Mapping[int, Sequence[PublishedColumn]], current: int | None
+    ) -> None:
+        # All of it was done in the transaction of the ledger.
+        return None
+
+    def _move(self, attempt: Attempt, earlier: str, view: TableName) -> list[str]:
+        connection, release = attempt.connection, self.spec.release
+        access.lock_private(connection, self.spec, attempt)
+        # From here on readers wait for the end of the transaction.
+        attempt.begin()
+        if earlier != release:
+            self._rename_tables(attempt, earlier)
+        there = facts_of(connection, view.schema or "", [view.name]).get(view.name)
+        if there is None:
+            return []
+        self.views.make_schema(connection)
+        attempt.wants_oids(REPLACE, there.oid)
+        attempt.use_time_left()
+        self.views.move(connection, view.schema or "", view.name)
+        self.views.rename(connection, earlier, there, attempt)
+        reader = LedgerReader(connection)
+        current = reader.pointer(release)
+        if current is None:
+            # It shows nothing; the next publication makes it again.
+            return []
+        kept = reader.reference(release, current)
+        if kept is None:
+            raise QblockError(f"the quantities kept with version {current} are missing: verify the release first")
+        columns = Kept.of_text(kept).columns
+        layout = self.layout(connection, current, columns)
+        if layout is None:
+            raise QblockError(f"the table of version {current} is missing or was altered: verify the release first")
+        self.views.make_all(connection, layout, columns, attempt)
+        self.views.grant(connection)
+        return self.prove(connection)
+
+    def _rename_tables(self, attempt: Attempt, earlier: str) -> None:
+        connection, release = attempt.connection, self.spec.release
+        tables = connection.execute(text("release_tables"), {"pattern": pattern_of(earlier)}).all()
+        attempt.wants_oids(REPLACE, *(table.oid for table in tables))
+        for table in tables:
+            attempt.use_time_left()
+            name = table.name.removesuffix(earlier) + release
+            run(connection, f"ALTER TABLE {SCHEMA}.{quote(table.name)} RENAME TO {quote(name)}")
+            tag = ObjectTag.read(table.comment, earlier)
+            if tag is not None:
+                run(
+                    connection,
+                    f"COMMENT ON TABLE {SCHEMA}.{quote(name)} IS {quoted(replace(tag, release=release).text)}",
+                )
 
     def _pointer(self, connection: sa.Connection) -> int:
         """The version that the pointer row names; 0, which none has, where it names none."""
@@ -403,7 +473,7 @@ class PostgresqlChecked:
             lock_pointer(connection, target.spec.release)
             if not target.views.all_intact(connection, layout, self._columns, whole=True):
                 # What the proof asks for is locked before the view is, for which readers wait from then on.
-                postgresql_rights.lock_private(connection, with_schemas(connection, target.spec), attempt)
+                access.lock_private(connection, target.spec, attempt)
                 target.views.make_all(connection, layout, self._columns, attempt)
             attempt.wants(REPLACE, target.spec.publish.schema, target.spec.view, catalog=True)
             target.views.grant(connection)

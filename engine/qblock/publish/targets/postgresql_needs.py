@@ -8,11 +8,11 @@ from qblock.errors import InputError
 from qblock.ledger.store import SCHEMA
 from qblock.ledger.stores.postgresql_rights import ask_for_job, ask_for_officer
 from qblock.publish.helpers import names
-from qblock.publish.targets.layout import pattern_of
-from qblock.publish.targets.postgresql_homes import readers_of
+from qblock.publish.targets.postgresql_tables import pattern_of
 from qblock.publish.targets.postgresql_view import View, text
 from qblock.source.columns import columns_looked_at, columns_read, tables_read
 from qblock.spec import Spec
+from qblock.warehouse import postgresql_session
 from qblock.warehouse.postgresql_rights import Catalog
 from qblock.warehouse.protocol import TableName, quote
 from qblock.warehouse.rights import Needs, Right, When
@@ -114,6 +114,27 @@ def _of_reader(catalog: Catalog, spec: Spec, schema: sa.Row | None, reader: str)
     shown = TableName(view.schema, view.name)
     rows = {shown: catalog.relations([shown]).get(shown)}
     catalog.on_relations("reader", reader, rows, ("SELECT",), "the view", when="by_job", stops=False)
+
+
+def home_of(connection: sa.Connection, table: TableName) -> TableName | None:
+    """A table with its schema, as the job's login finds it; None where there is none."""
+    table = postgresql_session.home(connection, table)
+    if table.schema is None:
+        return None
+    name = ".".join(quote(part) for part in (table.schema, table.name) if part)
+    row = connection.execute(text("relation_home"), {"name": name}).one_or_none()
+    return None if row is None else TableName(row.schema, row.name)
+
+
+def readers_of(connection: sa.Connection, spec: Spec) -> tuple[str, ...]:
+    """The readers of the spec, and everybody else who was granted something on the view (PUBLIC is everybody)."""
+    view = {"schema": spec.publish.schema, "names": [spec.view]}
+    facts = connection.execute(text("relation_facts"), view).one_or_none()
+    given: tuple[str, ...] = ()
+    if facts is not None:
+        rows = connection.execute(text("relation_grantees"), {"oid": facts.oid})
+        given = tuple(sorted("PUBLIC" if row.grantee is None else row.grantee for row in rows))
+    return tuple(dict.fromkeys([*spec.publish.readers, *given]))
 
 
 def _check_officer(connection: sa.Connection, spec: Spec, officer: str) -> None:

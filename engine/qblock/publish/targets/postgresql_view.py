@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError
-from qblock.publish.targets import registry
+from qblock.ledger.store import SCHEMA
 from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.lock_waits import Attempt
@@ -23,6 +24,18 @@ Comments = tuple[str, Mapping[str, str]]
 LIKE = "qblock_like_new"
 CANNOT_MAKE = ("42501", "25006")
 """No privilege to make a temporary view, or a server that is read-only."""
+TABLE = sa.Table(
+    "view",
+    sa.MetaData(schema=SCHEMA),
+    sa.Column("schema", sa.Text),
+    sa.Column("name", sa.Text),
+    sa.Column("release", sa.Text),
+    sa.Column("role", sa.Text),
+    sa.Column("object", sa.BigInteger),
+    sa.Column("digest", sa.Text),
+    sa.Column("comment", sa.Text),
+)
+KNOWN = "qblock_views_are_kept"
 NAMED = 3
 """How many dependent objects a message names."""
 
@@ -41,6 +54,68 @@ def facts_of(connection: sa.Connection, schema: str, names: Sequence[str]) -> di
     """What names of a schema stand for now (relation_facts); nothing of those that are free."""
     rows = connection.execute(text("relation_facts"), {"schema": schema, "names": list(names)})
     return {row.name: row for row in rows}
+
+
+@dataclass(frozen=True)
+class KnownView:
+    """A view: its place, its release and its role there, its oid, the digest of how it was made, and its comment."""
+
+    schema: str
+    name: str
+    release: str
+    role: str
+    object: int
+    digest: str
+    comment: str
+
+
+def readable(connection: sa.Connection) -> bool:
+    """Whether the ledger has come to keep them, and this login may read it; asked until it is so."""
+    if not connection.info.get(KNOWN):
+        connection.info[KNOWN] = connection.scalar(text("views_readable")) is not None
+    return bool(connection.info[KNOWN])
+
+
+def known_views(connection: sa.Connection, schema: str, names: Sequence[str]) -> dict[str, KnownView]:
+    """What is known of views by name; none of one that qblock did not make."""
+    return {row.name: row for row in _rows(connection, TABLE.c.schema == schema, TABLE.c.name.in_(names))}
+
+
+def known_views_of(connection: sa.Connection, release: str) -> list[KnownView]:
+    """The views of a release."""
+    return _rows(connection, TABLE.c.release == release)
+
+
+def _rows(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[KnownView]:
+    if not readable(connection):
+        return []
+    return [KnownView(**row._mapping) for row in connection.execute(sa.select(TABLE).where(*where))]
+
+
+def write_known(connection: sa.Connection, row: KnownView) -> None:
+    """Write a view down, in the place of what is known of it."""
+    forget_known(connection, row.schema, row.name)
+    connection.execute(TABLE.insert(), [asdict(row)])
+
+
+def forget_known(connection: sa.Connection, schema: str, name: str) -> None:
+    """Forget a view that is gone, or has another name."""
+    connection.execute(TABLE.delete().where(TABLE.c.schema == schema, TABLE.c.name == name))
+
+
+def own_views(connection: sa.Connection) -> list[int]:
+    """The oids of views that this login made as views of releases: what they show is what is published."""
+    if not readable(connection):
+        return []
+    return [int(oid) for oid in connection.scalars(text("own_views"))]
+
+
+def close(connection: sa.Connection, schema: str, name: str) -> None:
+    """Take away what default privileges have given on something new."""
+    given = connection.execute(text("relation_grantees"), {"oid": facts_of(connection, schema, [name])[name].oid})
+    for grantee in {row.grantee for row in given.all()}:
+        role = "PUBLIC" if grantee is None else quote(grantee)
+        run(connection, f"REVOKE ALL ON {quote(schema)}.{quote(name)} FROM {role}")
 
 
 class View:
@@ -81,7 +156,7 @@ class View:
                 f"create it first: CREATE ROLE {quote(unknown[0])} LOGIN"
             )
 
-    def check_own(self, facts: Any, row: registry.Row | None) -> None:
+    def check_own(self, facts: Any, row: KnownView | None) -> None:
         """Raise InputError for something of that name that is not this release's. facts: what it is; row: what is known
         of it."""
         if facts is not None and (facts.kind != "v" or not self._own(facts, row)):
@@ -91,7 +166,7 @@ class View:
                 f"release {self.spec.release}; give the view another name, or move the other one away"
             )
 
-    def _own(self, facts: Any, row: registry.Row | None) -> bool:
+    def _own(self, facts: Any, row: KnownView | None) -> bool:
         """Whether it was made for this release: its row names it, also after a restore, which keeps comments and gives
         other oids."""
         if row is None or row.release != self.spec.release:
@@ -102,14 +177,14 @@ class View:
         """What kind of object has the view's name now, or None."""
         return facts_of(connection, self.schema, [self.name]).get(self.name)
 
-    def intact(self, connection: sa.Connection, statement: str, facts: Any, row: registry.Row | None) -> bool:
+    def intact(self, connection: sa.Connection, statement: str, facts: Any, row: KnownView | None) -> bool:
         """Whether the view is as `make` would make it by this statement, and has not been altered since. facts: what
         has its name; row: what is known of it."""
         if facts is None or facts.kind != "v":
             return False
         if row is not None and (row.release, row.role) != (self.spec.release, self.role):
             return False
-        if row is None and registry.readable(connection):
+        if row is None and readable(connection):
             return False
         if row is not None and row.digest == _digest(statement, facts):
             return True
@@ -175,10 +250,17 @@ class View:
             run(connection, f"DROP VIEW {self.sql}")
             attempt.use_time_left()
         run(connection, statement)
-        self.close(connection, self.schema, self.name)
+        close(connection, self.schema, self.name)
         self.sign(connection, statement, says)
         for reader in readers:
             run(connection, f"GRANT SELECT ON {self.sql} TO {quote(reader)}")
+
+    def move(self, connection: sa.Connection, schema: str, name: str) -> None:
+        """Give what has this name of a schema the name that the view has now."""
+        if schema != self.schema:
+            run(connection, f"ALTER VIEW {quote(schema)}.{quote(name)} SET SCHEMA {quote(self.schema)}")
+        if name != self.name:
+            run(connection, f"ALTER VIEW {quote(self.schema)}.{quote(name)} RENAME TO {quote(self.name)}")
 
     def sign(self, connection: sa.Connection, statement: str, says: Comments) -> None:
         """Write down which release it belongs to and by which statement it was made, and for readers what it is."""
@@ -188,16 +270,9 @@ class View:
         for name, text_ in columns.items():
             run(connection, f"COMMENT ON COLUMN {self.sql}.{quote(name)} IS {quoted(text_)}")
         digest = _digest(statement, facts)
-        registry.write(
-            connection, registry.Row(self.schema, self.name, self.spec.release, self.role, facts.oid, digest, comment)
+        write_known(
+            connection, KnownView(self.schema, self.name, self.spec.release, self.role, facts.oid, digest, comment)
         )
-
-    def close(self, connection: sa.Connection, schema: str, name: str) -> None:
-        """Take away what default privileges have given on something new."""
-        given = connection.execute(text("relation_grantees"), {"oid": facts_of(connection, schema, [name])[name].oid})
-        for grantee in {row.grantee for row in given.all()}:
-            role = "PUBLIC" if grantee is None else quote(grantee)
-            run(connection, f"REVOKE ALL ON {quote(schema)}.{quote(name)} FROM {role}")
 
     def grant(self, connection: sa.Connection) -> list[str]:
         """Give the named readers USAGE of the schema and SELECT on the view where they lack it; returns what was

@@ -5,30 +5,63 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 
-from qblock.ledger.events import State
+from qblock.ledger.events import RecordedEvent, State
 from qblock.ledger.kept import PublishedColumn
+from qblock.ledger.stamps import ObjectTag
 from qblock.ledger.store import Store
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown
-from qblock.publish.targets.identity import Identity, Mark
-from qblock.warehouse.protocol import Session
+from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.rights import Needs
 
+ON_SPARK = " on Spark"
 Record = Callable[[sa.Connection, State], None]
 """Writes the event of a transition, and what goes with it, on a connection to the ledger, within its transaction."""
 
 
+@dataclass(frozen=True)
+class Identity:
+    """Source and view of a release. source: `schema.table`, or None for a table that does not exist; database: a digest
+    of the source's file, None where the ledger is in the source's database; target: the view, with a file of the spec's
+    folder relative to that; readers: roles that may read it, or will.
+    """
+
+    source: str | None
+    database: str | None
+    target: str
+    readers: tuple[str, ...] = ()
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of an event that hold the identity."""
+        return {
+            "source": self.source,
+            "source_database": self.database,
+            "target": self.target,
+            "readers": self.readers,
+        }
+
+
+def table_text(table: TableName) -> str:
+    """`schema.table`; a part that holds a dot or a quote in double quotes."""
+    parts = [part for part in (table.schema, table.name) if part]
+    return ".".join('"' + part.replace('"', '""') + '"' if set(part) & {".", '"'} else part for part in parts)
+
+
+def named_view(target: str) -> TableName:
+    """The view of an identity's target, which names a file or a server after it."""
+    return TableName.parse(target.partition(" in ")[0].removesuffix(ON_SPARK))
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows that can be read. ledger: a connection that sees the ledger in the same state, where there is one."""
+    """Rows that can be read."""
 
     session: Session
     rows: sa.FromClause
-    ledger: sa.Connection | None = None
 
 
 class Checked(Protocol):
@@ -71,10 +104,10 @@ class Target(Protocol):
     def find_exposures(self) -> list[str]:
         """How readers could reach what is private besides the view, one sentence each."""
 
-    def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
+    def stage(self, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record) -> None:
         """Build a version where no reader can see it, and record it as staged: the end of the first transaction.
 
-        shown: what helper views show of it; stamp: what the version carries from then on.
+        shown: what helper views show of it; tag: what the version carries from then on.
 
         Raises Refused when the copy does not have the rows that it must have.
         """
@@ -82,7 +115,7 @@ class Target(Protocol):
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> AbstractContextManager[Checked]:
         """The second transaction, with a staged version to be checked."""
 
-    def marks(self) -> list[Mark]:
+    def tags(self) -> list[ObjectTag]:
         """The versions of this release that exist, published or kept, by what they say about themselves."""
 
     def shows(self) -> bool:
@@ -128,6 +161,18 @@ class Target(Protocol):
 
         The version that readers see, or that the pointer row names, is not among those that can.
         """
+
+    def move(self, connection: sa.Connection, earlier: str, last: RecordedEvent) -> list[str]:
+        """Give what exists of a release its names of now, in the transaction in which the ledger says that it was
+        moved, where they share one; notes for the person who does it. earlier: its name before; last: the event that
+        said what it was."""
+
+    def finish_move(
+        self, earlier: str, before: str, kept: Mapping[int, Sequence[PublishedColumn]], current: int | None
+    ) -> None:
+        """Do so after the ledger says that it was moved, where they share no transaction; twice is once. before: its
+        view then, as the ledger has it; kept: the columns of each version that is kept; current: the version that
+        readers see."""
 
 
 STAYS = "version {} stays: it is the one that readers see"

@@ -6,23 +6,27 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import cast
 
+import sqlalchemy as sa
+
 from qblock.errors import InputError, Refused
+from qblock.ledger.events import RecordedEvent
 from qblock.ledger.kept import Kept, PublishedColumn
+from qblock.ledger.stamps import ObjectTag
 from qblock.ledger.store import Store
 from qblock.publish.copy import Copy
 from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import Shown, check_names, names
-from qblock.publish.targets.identity import ON_SPARK, Identity, Mark, mark_text, read_mark, table_text
-from qblock.publish.targets.protocol import Record, Rows, retire_each
+from qblock.publish.targets.protocol import ON_SPARK, Identity, Record, Rows, named_view, retire_each, table_text
 from qblock.publish.targets.spark_helpers import SparkHelpers, beside
-from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions, opened
+from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions, opened, show_version
 from qblock.spec import Spec
 from qblock.warehouse.engines import parse_url
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.rights import Needs
-from qblock.warehouse.spark import SparkSession
+from qblock.warehouse.spark import SparkSession, SparkTables
 from qblock.warehouse.spark_catalog import SparkCatalog, within
 from qblock.warehouse.spark_client import DEFAULT_PORT, PATH, PATHS
 
@@ -66,7 +70,7 @@ class SparkTarget:
         known = TableName((table.schema or "default").casefold(), table.name.casefold())
         text = table_text(known) if table.catalog is None else f"{table.catalog.casefold()}.{table_text(known)}"
         database = hashlib.sha256(server.encode()).hexdigest()
-        return Identity(text, database, self.place_name, self.place_name)
+        return Identity(text, database, self.place_name)
 
     def check(self) -> list[str]:
         where = self.spec.at("publish", "view")
@@ -101,9 +105,9 @@ class SparkTarget:
         # What readers reach is the operator's to see to; the spec says that it was.
         return []
 
-    def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
+    def stage(self, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record) -> None:
         source = cast(SparkSession, session)
-        catalog, table = SparkCatalog(source.client), self._versions.name(version)
+        catalog, table = SparkCatalog(source.client), self._versions.name(tag.version)
         catalog.make_schema(self._private, self._home)
         catalog.drop(self._private, [table, beside(table)])
         catalog.write(source.frame(copy.query), self._private, table)
@@ -111,8 +115,8 @@ class SparkTarget:
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
         self._helpers.stage(source, catalog, shown, self._private, table)
-        # Whatever has a mark is whole.
-        catalog.mark(self._private, table, mark_text(self.spec.release, version, stamp))
+        # Whatever has a tag is whole.
+        catalog.mark(self._private, table, tag.text)
         with self.place.write() as ledger:
             record(ledger, "staged")
 
@@ -121,15 +125,15 @@ class SparkTarget:
         with opened(self.spec) as (session, catalog):
             yield SparkChecked(self.spec, self.place, session, catalog, version, columns)
 
-    def marks(self) -> list[Mark]:
+    def tags(self) -> list[ObjectTag]:
         with opened(self.spec) as (_, catalog):
             shown = self._versions.shown(catalog)
             kept = self._versions.marked(catalog)
-        seen = [] if shown is None else [Mark(shown[1].version, shown[1].stamp, shown=True)]
-        return seen + [Mark(version, stamp) for version, stamp in kept.items()]
+        seen = [] if shown is None else [shown[1]]
+        return seen + [ObjectTag(self.spec.release, version, stamp) for version, stamp in kept.items()]
 
     def shows(self) -> bool:
-        return any(mark.shown for mark in self.marks())
+        return any(tag.shown for tag in self.tags())
 
     def holds(self, version: int) -> bool:
         with opened(self.spec) as (_, catalog):
@@ -149,18 +153,16 @@ class SparkTarget:
                 # Helper views of copies that go now show the one that readers see first.
                 self._finish(catalog, *shown)
             entries = catalog.entries(self._schema).values()
-            copies = [
-                entry.name for entry in entries if read_mark(entry.comment, self.spec.release) and not entry.is_view
-            ]
+            copies = [e.name for e in entries if ObjectTag.read(e.comment, self.spec.release) and not e.is_view]
             stay = () if shown is None else (shown[0], beside(shown[0]))
             old = [name for name in copies if name not in stay]
             catalog.drop(self._schema, old)
         return [*left, *old]
 
-    def _finish(self, catalog: SparkCatalog, table: str, mark: Mark) -> None:
+    def _finish(self, catalog: SparkCatalog, table: str, tag: ObjectTag) -> None:
         """What a run that was stopped after it had changed the view did not come to."""
         with self.place.read() as reader:
-            text = reader.reference(self.spec.release, mark.version)
+            text = reader.reference(self.spec.release, tag.version)
         if text is not None:
             self._helpers.finish(catalog, table, Kept.of_text(text).columns)
 
@@ -182,8 +184,7 @@ class SparkTarget:
         with opened(self.spec) as (session, catalog):
             home, table = session.private_schema(), self._versions.name(version)
             texts = {self._view: self._versions.text(catalog, table, self._private)}
-            if beside(table) in catalog.entries(self._private):
-                texts |= self._helpers.kept_texts(self._private, table)
+            texts |= self._helpers.kept_texts(self._private, table)
             for name, text in texts.items():
                 catalog.show(home, name, text, "", there=False)
             yield session, home
@@ -208,8 +209,8 @@ class SparkTarget:
             entries = catalog.entries(self._schema)
             views = [self._view] if self._helpers.is_view(entries.get(self._view)) else []
             catalog.drop(self._schema, [*views, *self._helpers.own(entries)], "VIEW")
-            marked = [entry.name for entry in entries.values() if read_mark(entry.comment, self.spec.release)]
-            catalog.drop(self._schema, marked)
+            release = self.spec.release
+            catalog.drop(self._schema, [e.name for e in entries.values() if ObjectTag.read(e.comment, release)])
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
         if not versions:
@@ -223,6 +224,63 @@ class SparkTarget:
                     self._private, [self._versions.name(number), beside(self._versions.name(number))]
                 ),
             )
+
+    def move(self, connection: sa.Connection, earlier: str, last: RecordedEvent) -> list[str]:
+        return []
+
+    def finish_move(
+        self, earlier: str, before: str, kept: Mapping[int, Sequence[PublishedColumn]], current: int | None
+    ) -> None:
+        spec, view = self.spec, named_view(before)
+        schema = view.schema or spec.publish.schema
+        old = replace(spec, release=earlier, publish=replace(spec.publish, schema=schema, view=view.name))
+        with opened(spec) as (session, catalog):
+            if earlier != spec.release:
+                for version in kept:
+                    self._move_version(session, catalog, SparkVersions(old), version)
+            if current is not None:
+                self._move_view(session, catalog, current, kept[current])
+            self._unpublish_old(catalog, old)
+
+    def _move_version(self, session: SparkTables, catalog: SparkCatalog, old: SparkVersions, version: int) -> None:
+        """The private tables of a version under the names of the spec: copies, which are whole once they have a tag."""
+        versions = self._versions
+        schema, before, table = versions.private, old.name(version), versions.name(version)
+        stamps = old.marked(catalog)
+        if version in versions.marked(catalog) or version not in stamps:
+            return
+        catalog.drop(schema, [table, beside(table)])
+        catalog.write(catalog.rows(schema, before), schema, table)
+        if relation_digest(session, versions.table(version)) != relation_digest(session, old.table(version)):
+            raise Refused(f"the copy of version {version} is not what it was: run it again")
+        catalog.write(catalog.rows(schema, beside(before)), schema, beside(table))
+        if catalog.differ((schema, beside(before)), (schema, beside(table))):
+            raise Refused(f"what helper views show of version {version} was not copied as it was: run it again")
+        catalog.mark(schema, table, ObjectTag(self.spec.release, version, stamps[version]).text)
+
+    def _move_view(
+        self, session: SparkTables, catalog: SparkCatalog, version: int, columns: Sequence[PublishedColumn]
+    ) -> None:
+        """Have the view of the spec and its helper views show the version, which readers see under the old names so
+        far."""
+        if self._versions.has_landed(catalog, version):
+            self._helpers.finish(catalog, self._versions.table_shown(catalog).name, columns)
+        else:
+            show_version(self.spec, session, catalog, version, columns)
+
+    def _unpublish_old(self, catalog: SparkCatalog, old: Spec) -> None:
+        """Drop what readers had until now, and the private tables under the earlier name."""
+        schema, helpers = old.publish.schema, SparkHelpers(old)
+        entries = catalog.entries(schema)
+        if (schema, old.view) != (self._schema, self._view):
+            views = [old.view] if helpers.is_view(entries.get(old.view)) else []
+            catalog.drop(schema, [*views, *helpers.own(entries)], "VIEW")
+        shown = self._versions.shown(catalog)
+        stay = () if shown is None or schema != self._schema else (shown[0], beside(shown[0]))
+        copies = [e.name for e in entries.values() if ObjectTag.read(e.comment, old.release) and not e.is_view]
+        catalog.drop(schema, [name for name in copies if name not in stay])
+        if old.release != self.spec.release:
+            catalog.drop(self._private, [entry.name for _, entry in SparkVersions(old).own(catalog)])
 
     def _seen(self, catalog: SparkCatalog) -> set[int]:
         """The versions that the view and the pointer row name."""

@@ -17,7 +17,6 @@ from qblock.publish.helpers import (
     Shown,
     Type,
     block_columns,
-    column_comments,
     names,
     view_comment,
 )
@@ -59,12 +58,9 @@ class SparkHelpers:
         self.comment = view_comment(spec)
 
     def is_view(self, entry: Entry | None) -> bool:
-        """Whether it is the view of the release: as this program or an earlier one marks it."""
+        """Whether it is the view of the release."""
         begins = RELEASED.format(release=self.spec.release)
-        of_release = entry is not None and (
-            entry.comment == f"qblock release {self.spec.release}" or entry.comment.startswith(begins)
-        )
-        return of_release and entry is not None and entry.is_view
+        return entry is not None and entry.is_view and entry.comment.startswith(begins)
 
     def own(self, entries: Mapping[str, Entry]) -> list[str]:
         """The helper views that are there, under whatever names."""
@@ -82,25 +78,15 @@ class SparkHelpers:
                     f"{{names: {{{kind}: ...}}}}), or move the other one away"
                 )
 
-    def comments(self, columns: Sequence[PublishedColumn]) -> dict[str, str]:
-        """What is said of the version's columns."""
-        return column_comments(self.spec, columns)
-
     def stage(self, session: SparkSession, catalog: SparkCatalog, shown: Shown, schema: str, table: str) -> None:
         """Make the table beside a private one."""
         catalog.write(session.client.createDataFrame(rows_of(shown)), schema, beside(table))
 
-    def copy(self, catalog: SparkCatalog, private: tuple[str, str], table: str, mark: str, *, staged: bool) -> None:
-        """Make the table beside a published one. private: schema and name of the version's; staged: whether it has
-        something beside it, which it has not from an earlier program: nothing is shown then.
-
-        Raises Refused where it is not what was staged.
-        """
-        if not staged:
-            catalog.make_empty(self.schema, beside(table), COLUMNS, mark)
-            return
+    def copy(self, catalog: SparkCatalog, private: tuple[str, str], table: str, comment: str) -> None:
+        """Make the table beside a published one. private: schema and name of the version's. Raises Refused where it is
+        not what was staged."""
         source = private[0], beside(private[1])
-        catalog.write(catalog.rows(*source), self.schema, beside(table), mark)
+        catalog.write(catalog.rows(*source), self.schema, beside(table), comment)
         if catalog.differ(source, (self.schema, beside(table))):
             catalog.drop(self.schema, [table, beside(table)])
             raise Refused("what helper views would show is not what was staged: nothing is published")
@@ -119,25 +105,19 @@ class SparkHelpers:
     def intact(
         self, catalog: SparkCatalog, private: tuple[str, str], table: str, columns: Sequence[PublishedColumn]
     ) -> bool:
-        """Whether readers see the helper views of a published table with what was staged, or it is of a program that
-        made none. private: as of `copy`."""
-        entries = catalog.entries(self.schema)
-        if beside(table) not in entries:
-            return not self.own(entries)
-        texts = self.texts(table, columns)
+        """Whether readers see the helper views of a published table with what was staged. private: as of `copy`."""
+        entries, texts = catalog.entries(self.schema), self.texts(table, columns)
+        source, published = (private[0], beside(private[1])), (self.schema, beside(table))
+        if published[1] not in entries or source[1] not in catalog.entries(source[0]):
+            return False
         if not set(self.own(entries)) == set(texts) == catalog.showing(self.schema, texts):
             return False
-        source, published = (private[0], beside(private[1])), (self.schema, beside(table))
-        if source[1] not in catalog.entries(source[0]):
-            return catalog.count(*published) == 0
         return not catalog.differ(source, published)
 
     def finish(self, catalog: SparkCatalog, table: str, columns: Sequence[PublishedColumn]) -> None:
         """Have the helper views show what is beside a published table, each by one change of the catalog; drop those
-        that have other names now. Nothing is done for a table of a program that made none."""
+        that have other names now."""
         entries = catalog.entries(self.schema)
-        if beside(table) not in entries:
-            return
         self.check(entries)
         texts = self.texts(table, columns)
         right = catalog.showing(self.schema, texts)

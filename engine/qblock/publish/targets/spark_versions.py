@@ -7,18 +7,20 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
 from qblock.ledger.kept import PublishedColumn
+from qblock.ledger.stamps import ObjectTag
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
 from qblock.publish.digest import relation_digest
-from qblock.publish.targets.identity import Mark, mark_text, read_mark
+from qblock.publish.helpers import column_comments
 from qblock.publish.targets.protocol import Record, Rows
-from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers, beside
+from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers
 from qblock.spec import Spec
 from qblock.warehouse.engines import parse_url
 from qblock.warehouse.protocol import TableName
@@ -70,10 +72,10 @@ class SparkVersions:
 
     def marked(self, catalog: SparkCatalog) -> dict[int, str | None]:
         """The stamps of the versions that are kept whole."""
-        read = [read_mark(entry.comment, self.release) for _, entry in self.own(catalog)]
-        return dict(mark for mark in read if mark is not None)
+        tags = [ObjectTag.read(entry.comment, self.release) for _, entry in self.own(catalog)]
+        return {tag.version: tag.stamp for tag in tags if tag is not None}
 
-    def shown(self, catalog: SparkCatalog) -> tuple[str, Mark] | None:
+    def shown(self, catalog: SparkCatalog) -> tuple[str, ObjectTag] | None:
         """The table that the view shows, and what it says of itself; None where there is no view, or another one."""
         entries = catalog.entries(self.schema)
         view = entries.get(self.view)
@@ -81,10 +83,11 @@ class SparkVersions:
             return None
         text = catalog.text_of(self.schema, self.view)
         for entry in entries.values():
-            mark = read_mark(entry.comment, self.release)
-            named = mark is not None and not entry.name.endswith(BESIDE)
-            if mark is not None and named and text == self.text(catalog, entry.name, self.schema):
-                return entry.name, Mark(*mark)
+            tag = ObjectTag.read(entry.comment, self.release)
+            if tag is None or entry.name.endswith(BESIDE):
+                continue
+            if text == self.text(catalog, entry.name, self.schema):
+                return entry.name, replace(tag, shown=True)
         return None
 
     def table_shown(self, catalog: SparkCatalog) -> TableName:
@@ -151,13 +154,12 @@ def show_version(
     # A name that no copy had: a reader's session remembers the files of one that was dropped.
     table = f"{spec.view}_v{version}_{secrets.token_hex(4)}"
     catalog.make_schema(schema, spec.publish.path)
-    mark, said = mark_text(spec.release, version, stamps[version]), helpers.comments(columns)
-    catalog.write(catalog.rows(private, kept.name), schema, table, mark, said)
+    comment = ObjectTag(spec.release, version, stamps[version]).text
+    catalog.write(catalog.rows(private, kept.name), schema, table, comment, column_comments(spec, columns))
     if relation_digest(session, TableName(schema, table)) != relation_digest(session, kept):
         catalog.drop(schema, [table])
         raise Refused("the published copy is not what was checked: nothing is published")
-    staged = beside(kept.name) in catalog.entries(private)
-    helpers.copy(catalog, (private, kept.name), table, mark, staged=staged)
+    helpers.copy(catalog, (private, kept.name), table, comment)
     catalog.show(schema, spec.view, versions.text(catalog, table, schema), helpers.comment)
     helpers.finish(catalog, table, columns)
 

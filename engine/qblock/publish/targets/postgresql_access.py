@@ -9,12 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.ledger.store import SCHEMA
-from qblock.publish.targets import registry
-from qblock.publish.targets.postgresql_view import KINDS, text
+from qblock.publish.targets.postgresql_view import KINDS, own_views, text
 from qblock.spec import Spec
 from qblock.spec.sources import DimensionTable
 from qblock.warehouse.lock_waits import READ, Attempt
-from qblock.warehouse.postgresql_session import CATALOG, login_path
+from qblock.warehouse.postgresql_session import CATALOG, home, login_path
 from qblock.warehouse.protocol import TableName, quote
 
 DENIED = "42501"
@@ -23,13 +22,14 @@ EVENTS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")
 Write = tuple[int, str]
 
 
-def private_tables(spec: Spec) -> list[TableName]:
-    """What a reader of the release must not read: its source, hierarchies in tables, and what people guard."""
+def private_tables(connection: sa.Connection, spec: Spec) -> list[TableName]:
+    """What a reader of the release must not read: its source, hierarchies in tables, and what people guard; with their
+    schemas, as the job's login finds them: connection's own search path leads to none of them."""
     tables = [spec.source.table]
     for attribute in spec.attributes.values():
         tables += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
     tables += [requirement.guards.table for requirement in spec.privacy if requirement.guards is not None]
-    return [TableName.parse(name) for name in dict.fromkeys(tables)]
+    return [home(connection, TableName.parse(name)) for name in dict.fromkeys(tables)]
 
 
 def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[str]:
@@ -39,8 +39,8 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
     their owner's rights count where the owner may read something private, since what a function reads is not in the
     catalog. Reads the catalog only.
     """
-    oids = _oids(connection, private_tables(spec))
-    values = {"oids": oids, "private": SCHEMA, "own": registry.own(connection)}
+    oids = _oids(connection, private_tables(connection, spec))
+    values = {"oids": oids, "private": SCHEMA, "own": own_views(connection)}
     relations = connection.execute(text("reader_relations"), values).all()
     login = str(connection.scalar(sa.text("SELECT CAST(current_user AS text)")))
     roles = connection.execute(text("reader_roles"), {"readers": list(readers)}).all()
@@ -70,7 +70,7 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
 
 def lock_private(connection: sa.Connection, spec: Spec, attempt: Attempt) -> None:
     """Take the locks that `tried` asks for, as far as the login may read those tables: nobody is kept waiting yet."""
-    oids = _oids(connection, [*private_tables(spec), TableName(SCHEMA, "event")])
+    oids = _oids(connection, [*private_tables(connection, spec), TableName(SCHEMA, "event")])
     for oid in oids:
         attempt.wants_oids(READ, oid)
         _allowed(connection, f"SELECT 1 FROM {_full_name(connection, oid)} LIMIT 0")
@@ -156,7 +156,7 @@ def tried(connection: sa.Connection, spec: Spec, readers: Sequence[str], view: s
     """
     problems, untried = [], []
     # By schema and name: under another role the search path may lead elsewhere.
-    private = [_full_name(connection, oid) for oid in _oids(connection, private_tables(spec))]
+    private = [_full_name(connection, oid) for oid in _oids(connection, private_tables(connection, spec))]
     private.append(f"{SCHEMA}.event")
     for reader in readers:
         inside = connection.begin_nested()
