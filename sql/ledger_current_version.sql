@@ -1,5 +1,5 @@
 -- Purpose: the version of each release that readers see, how old it is, and whether the spec calls that stale
--- Inputs: none; tables of the ledger
+-- Inputs: an age in seconds, which is put in (ledger_age_seconds); tables of the ledger
 -- Output: none; the view current_version
 CREATE VIEW current_version AS
 SELECT
@@ -22,9 +22,7 @@ SELECT
 FROM (
     SELECT
         event.*,
-        -- the text is UTC, and so is the epoch of a timestamp without a zone
-        CAST(floor(extract(epoch FROM now()) - extract(epoch FROM CAST(event.recorded_at AS timestamp))) AS bigint)
-            AS age_seconds,
+        {age_seconds} AS age_seconds,
         rank() OVER (PARTITION BY event.release ORDER BY event.number DESC) AS newest_first
     FROM event
     JOIN pointer ON pointer.release = event.release AND pointer.version = event.version

@@ -64,7 +64,8 @@ def upgrade() -> None:
     if engine != "duckdb":
         _ledger(schema)
         for view in VIEWS:
-            op.execute(sql_text(f"ledger_{view}", engine))
+            age = sql_text("ledger_age_seconds", engine)
+            op.execute(sql_text(f"ledger_{view}", engine).replace("{age_seconds}", age))
     if engine != "sqlite":
         _crosswalk(schema)
     if schema is None:

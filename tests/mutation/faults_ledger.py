@@ -65,7 +65,7 @@ LEDGER: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lock: a file of its name is there",
-        "ledger/stores/locks.py",
+        "ledger/stores/files.py",
         "if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):",
         "if not path.exists():",
         tests=("tests/ledger/test_lock.py::test_a_removed_lock_file_is_noticed",),

@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from faults.nursery import Nursery
 
 from qblock.errors import QblockError, Refused
-from qblock.ledger.history import UNFINISHED, history
+from qblock.ledger.events import UNFINISHED
+from qblock.ledger.history import history
 from qblock.publish.recheck import Counted
 from qblock.publish.targets import duckdb as duckdb_target
 from qblock.release import apply, job

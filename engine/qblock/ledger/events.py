@@ -45,6 +45,8 @@ State = Literal[
 STATES: tuple[State, ...] = get_args(State)
 PUBLISHING: tuple[State, ...] = ("published", "rolled_back")
 """The states after which the event's version is the one that readers see."""
+UNFINISHED: tuple[State, ...] = ("staged", "checked")
+"""The states of a version whose run has not ended yet."""
 IDENTIFYING: tuple[State, ...] = (*PUBLISHING, "moved")
 """The states whose newest event says what the release's source and view are."""
 LISTS = ("quasi_identifiers", "node", "columns", "readers", "audience")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from qblock.ledger.events import LISTS, PUBLISHING, RecordedEvent, time_text
-from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stores import place_of
 from qblock.spec import Spec
-
-UNFINISHED = ("staged", "checked")
-"""States of a version whose run has not ended yet."""
 
 
 def history(spec: Spec) -> dict[str, Any]:
@@ -27,11 +22,11 @@ def history(spec: Spec) -> dict[str, Any]:
         guarantees = [
             {"version": event.version, "state": event.state, **vars(guarantee)}
             for event in events
-            if event.state in ("published", "rolled_back")
+            if event.state in PUBLISHING
             for guarantee in reader.guarantees(spec.release, event.number)
         ]
         head = reader.head(spec.release)
-        retired = retired_by(reader, spec.release)
+        retired = reader.retired_by(spec.release)
         freshness = reader.freshness(spec.release) or {"age_seconds": None, "stale": None}
         trend = reader.margin_trend(spec.release)
     return {
@@ -46,12 +41,6 @@ def history(spec: Spec) -> dict[str, Any]:
     }
 
 
-def retired_by(reader: LedgerReader, release: str) -> RecordedEvent | None:
-    """The event by which a release was retired, if nothing was published since."""
-    last = reader.last_event(release, "published", "rolled_back", "retired_view")
-    return last if last is not None and last.state == "retired_view" else None
-
-
 def _json(event: RecordedEvent) -> dict[str, Any]:
     row = dict(vars(event))
     row["recorded_at"] = time_text(event.recorded_at)
@@ -60,19 +49,3 @@ def _json(event: RecordedEvent) -> dict[str, Any]:
         row[name] = None if row[name] is None else list(row[name])
     row["detail"] = dict(event.detail)
     return row
-
-
-def last_events(reader: LedgerReader, release: str) -> dict[int, RecordedEvent]:
-    """The newest event of each version."""
-    return {event.version: event for event in reader.history(release) if event.version is not None}
-
-
-def published_versions(events: Iterable[RecordedEvent]) -> list[int]:
-    """The versions that were published and not dropped since; a rollback to one that failed does not undo that."""
-    kept: dict[int, None] = {}
-    for event in events:
-        if event.version is not None and event.state in PUBLISHING:
-            kept[event.version] = None
-        elif event.version is not None and event.state == "retired":
-            kept.pop(event.version, None)
-    return list(kept)

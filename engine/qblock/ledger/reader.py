@@ -45,6 +45,25 @@ class LedgerReader:
         """The newest event, or the newest with one of these states."""
         return next((e for e in reversed(self.history(release)) if not states or e.state in states), None)
 
+    def last_events(self, release: str) -> dict[int, RecordedEvent]:
+        """The newest event of each version."""
+        return {event.version: event for event in self.history(release) if event.version is not None}
+
+    def kept_versions(self, release: str) -> list[int]:
+        """The versions that were published and not dropped since; a rollback to one that failed does not undo that."""
+        kept: dict[int, None] = {}
+        for event in self.history(release):
+            if event.version is not None and event.state in PUBLISHING:
+                kept[event.version] = None
+            elif event.version is not None and event.state == "retired":
+                kept.pop(event.version, None)
+        return list(kept)
+
+    def retired_by(self, release: str) -> RecordedEvent | None:
+        """The event by which a release was retired, if nothing was published since."""
+        last = self.last_event(release, *PUBLISHING, "retired_view")
+        return last if last is not None and last.state == "retired_view" else None
+
     def current(self, release: str) -> PublishedVersion | None:
         """The version that the pointer row names, with the newest event that published it."""
         version = self.pointer(release)

@@ -13,7 +13,7 @@ from typing import Self
 
 import sqlalchemy as sa
 
-from qblock.errors import QblockError
+from qblock.errors import Busy, QblockError
 from qblock.files import disk_full, no_room
 from qblock.ledger import schema
 from qblock.ledger.reader import LedgerReader
@@ -25,6 +25,13 @@ SCHEMA = PRIVATE_SCHEMA
 OPEN_SECONDS = 10.0
 """How long to wait for another process that has locked a private file, or a lock; each holds it only for a moment."""
 
+POLL_SECONDS = 0.1
+WHOLE = ""
+"""The whole place, where a lock is named after a release: no release has this name."""
+KEPT_FROM_RUNNING = (
+    "the key of the crosswalk is being changed, and no run may see it half done; wait until that has ended"
+)
+
 
 @dataclass(frozen=True)
 class HeldLock:
@@ -32,6 +39,21 @@ class HeldLock:
 
     release: str
     check: Callable[[], None]
+
+
+def wait_for(attempt: Callable[[], bool], deadline: float, busy: Callable[[], Busy]) -> None:
+    """Try until it succeeds. Raises what `busy` gives after the deadline."""
+    while not attempt():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise busy()
+        time.sleep(min(POLL_SECONDS, left))
+
+
+def busy(release: str | None, holder: str) -> Busy:
+    """What is said of another run. holder: which process it is, in brackets."""
+    of = f" of release {release}" if release else ""
+    return Busy(f"another run{of} is in progress{holder}; wait for it to end, or let this one wait longer")
 
 
 class Database(ABC):

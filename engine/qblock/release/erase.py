@@ -9,7 +9,6 @@ from typing import Any
 
 from qblock.effects import current_effects
 from qblock.errors import InputError, QblockError, Refused
-from qblock.ledger.history import published_versions, retired_by
 from qblock.ledger.stamps import record_refusal
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
@@ -409,7 +408,7 @@ def _release_run(run: _Erasure) -> Run:
 def _is_retired(run: _Erasure) -> bool:
     """Whether the release shows nothing, as it was retired: then no version without the people is to be published."""
     with run.place.read() as reader:
-        return retired_by(reader, run.spec.release) is not None
+        return reader.retired_by(run.spec.release) is not None
 
 
 def named_people(place: Store, spec: Spec, names: Sequence[str]) -> list[str]:
@@ -432,7 +431,7 @@ def missing_people(place: Store, spec: Spec, request: ErasureRequest) -> Missing
     """Whom the source has no more. Raises what `versions.people` raises, and Refused for another number than was
     confirmed, or where none was and they are more than one in `turnover.ONE_IN`: the source may be wrong."""
     with place.read() as reader:
-        versions, current = published_versions(reader.history(spec.release)), reader.pointer(spec.release)
+        versions, current = reader.kept_versions(spec.release), reader.pointer(spec.release)
     with open_snapshot(spec, name_values=False) as session, open_crosswalk(place, session, read_only=True) as crosswalk:
         absent = missing_of(crosswalk, spec, session, versions, current, now=request.now)
     number = len(absent.digests)
@@ -457,7 +456,7 @@ class _Counted(Exception):
 def count_sharing(place: Store, spec: Spec, digests: Sequence[str]) -> Sharing:
     """How many share the joint cells of people (digests); under the release's lock. Keeps nothing."""
     with place.read() as reader:
-        published = published_versions(reader.history(spec.release))
+        published = reader.kept_versions(spec.release)
     try:
         with open_crosswalk(place) as crosswalk:
             shared = sharing(crosswalk, spec, digests, published)

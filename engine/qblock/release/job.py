@@ -13,8 +13,7 @@ from typing import Any
 from qblock.errors import QblockError, Refused
 from qblock.ledger import schema
 from qblock.ledger.chain import record, set_pointer
-from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
-from qblock.ledger.history import UNFINISHED, last_events, published_versions, retired_by
+from qblock.ledger.events import PUBLISHING, UNFINISHED, Event, RecordedEvent
 from qblock.ledger.kept import forget_kept
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import HeldLock, Store
@@ -311,7 +310,7 @@ class Job:
     def check_not_retired(self) -> None:
         """Raise Refused for a release that was retired; what a stopped run left of its view is taken away first."""
         with self.place.read() as reader:
-            event = retired_by(reader, self.spec.release)
+            event = reader.retired_by(self.spec.release)
         if event is not None:
             self.target.unpublish()
             raise Refused(retired(self.spec.release, event))
@@ -320,9 +319,9 @@ class Job:
         """Under the release's lock: settle every version that no run has finished, and report what was done."""
         release, settled = self.spec.release, False
         with self.place.read() as reader:
-            last = last_events(reader, release)
+            last = reader.last_events(release)
             guarantees = {v: reader.guarantees(release, e.number) for v, e in last.items()}
-            published = published_versions(reader.history(release))
+            published = reader.kept_versions(release)
         for version, event in last.items():
             if event.state not in UNFINISHED:
                 continue
@@ -349,7 +348,7 @@ class Job:
     def kept_versions(self) -> list[int]:
         """The versions that were published and not dropped since."""
         with self.place.read() as reader:
-            return published_versions(reader.history(self.spec.release))
+            return reader.kept_versions(self.spec.release)
 
     def record_failure(self, error: BaseException) -> None:
         """Record why a run ended without a publication, as far as that can be; the error itself is what is raised."""

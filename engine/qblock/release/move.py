@@ -22,8 +22,7 @@ import sqlalchemy as sa
 from qblock.effects import current_effects
 from qblock.errors import InputError, Refused
 from qblock.ledger.chain import record, set_pointer
-from qblock.ledger.events import IDENTIFYING, Event, RecordedEvent, canonical
-from qblock.ledger.history import UNFINISHED, last_events, published_versions
+from qblock.ledger.events import IDENTIFYING, UNFINISHED, Event, RecordedEvent, canonical
 from qblock.ledger.kept import Kept, PublishedColumn
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.schema import known_revision, revision, revisions, tables
@@ -141,7 +140,7 @@ def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Store, identit
             f"{spec.at('release')}: the ledger already has events of release {spec.release}; a release can be moved to "
             "a name that no release has had"
         )
-    if any(event.state in UNFINISHED for event in last_events(reader, earlier).values()):
+    if any(event.state in UNFINISHED for event in reader.last_events(earlier).values()):
         raise Refused(f"a run of release {earlier} was stopped and is not settled; run it once more before you move it")
     if spec.release == earlier and difference(reader, spec, identity) is None:
         return None
@@ -255,7 +254,7 @@ def finish(spec: Spec, place: Store, target: Target) -> bool:
         broken = Written.of(reader, spec.release).problems
         if broken:
             raise Refused(private_state.refusal(place, spec.release, broken))
-        columns = {v: _columns(reader, spec.release, v) for v in published_versions(reader.history(spec.release))}
+        columns = {v: _columns(reader, spec.release, v) for v in reader.kept_versions(spec.release)}
         current = reader.pointer(spec.release)
     with place.opened(read_only=True) as connection:
         unfinished = _pending(connection, spec.release)

@@ -11,7 +11,6 @@ from qblock.effects import current_effects
 from qblock.errors import Refused
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event, State
-from qblock.ledger.history import retired_by
 from qblock.ledger.store import OPEN_SECONDS
 from qblock.ledger.stores import place_of
 from qblock.release import private_state
@@ -66,7 +65,7 @@ def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> 
         if not notes:
             job.settle_unfinished()
         with planned.place.read() as reader:
-            current, before = reader.pointer(spec.release), retired_by(reader, spec.release)
+            current, before = reader.pointer(spec.release), reader.retired_by(spec.release)
         if before is not None and (current is not None or (planned.place.atomic and planned.target.shows())):
             before = None  # what was published since is missing in the ledger
         if before is not None:
@@ -99,7 +98,7 @@ KEPT = (
 def _retired(job: Job) -> str | None:
     """What is reported about a release that was to be retired, however that ended."""
     with job.place.read() as reader:
-        if retired_by(reader, job.spec.release) is None:
+        if reader.retired_by(job.spec.release) is None:
             return None
     if any(tag.shown for tag in job.target.tags()):
         return "the ledger says that the release was retired, but its file is still there: run it once more"

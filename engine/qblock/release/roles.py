@@ -28,8 +28,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Busy, InputError, Refused
 from qblock.files import read_input
-from qblock.ledger.events import PUBLISHING, RecordedEvent
-from qblock.ledger.history import UNFINISHED, last_events
+from qblock.ledger.events import PUBLISHING, UNFINISHED, RecordedEvent
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import Store
 from qblock.publish.targets import Identity
@@ -125,7 +124,7 @@ def judge(
         if running:
             # Another run may have written of a release for the first time since.
             for release in judged.all_releases(judged.reader.releases())[1:]:
-                staged = [e for e in last_events(judged.reader, release).values() if e.state in UNFINISHED]
+                staged = [e for e in judged.reader.last_events(release).values() if e.state in UNFINISHED]
                 if staged and _running(place, release):
                     judged.compare(release, staged)
     if judged.problems:

@@ -14,7 +14,6 @@ from qblock.effects import current_effects
 from qblock.errors import Refused
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Guarantee, RecordedEvent, State
-from qblock.ledger.history import published_versions
 from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import Store
@@ -152,7 +151,7 @@ class _Rollback(Job):
             if not own:
                 raise self._refused("it was never published")
             self.first, self.event = own[0], own[-1]
-            if version not in published_versions(events) or not self.target.holds(version):
+            if version not in reader.kept_versions(release) or not self.target.holds(version):
                 raise self._refused("it is no longer kept")
             if self._shows_withdrawn(events):
                 raise self._refused("people have withdrawn since it was published")
@@ -249,7 +248,7 @@ class _Rollback(Job):
 
     def _refused(self, why: str) -> Refused:
         with self.place.read() as reader:
-            published = published_versions(reader.history(self.spec.release))
+            published = reader.kept_versions(self.spec.release)
         available = [v for v in published if v != self.version and self.target.holds(v)]
         instead = (
             f"; kept, and available to roll back to: {', '.join(map(str, sorted(available)))}"

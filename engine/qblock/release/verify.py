@@ -7,7 +7,6 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError, Refused
 from qblock.ledger.events import Guarantee, PublishedVersion, Stage
-from qblock.ledger.history import retired_by
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import Store
@@ -46,7 +45,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
                 raise Refused(f"release {spec.release} has no ledger: it was never published")
             current = _current(reader, spec.release, problems)
             head = reader.head(spec.release) if not problems else None
-            retired = retired_by(reader, spec.release) if current is None and not problems else None
+            retired = reader.retired_by(spec.release) if current is None and not problems else None
             text = reader.reference(spec.release, current.version) if current else None
     checks = _Checks(spec, target, problems)
     if current is None:

@@ -15,7 +15,6 @@ from qblock import attacks
 from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.events import PUBLISHING, RecordedEvent
-from qblock.ledger.history import published_versions
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.stores import place_of
 from qblock.publish.digest import content_digest
@@ -268,7 +267,7 @@ def kept_version(spec: Spec, version: int) -> KeptVersion:
     target = target_of(spec, place)
     with place.read() as reader:
         events = reader.history(spec.release)
-        known = sorted(number for number in published_versions(events) if target.holds(number))
+        known = sorted(number for number in reader.kept_versions(spec.release) if target.holds(number))
         current, text = reader.pointer(spec.release), reader.reference(spec.release, version)
     if version not in known:
         kept = f"kept: {', '.join(map(str, known))}" if known else "none is kept"

@@ -8,7 +8,6 @@ from qblock.blocks import Reference
 from qblock.errors import Refused
 from qblock.ledger.chain import record as record_event
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
-from qblock.ledger.history import published_versions
 from qblock.ledger.stamps import written
 from qblock.ledger.store import Store
 from qblock.search.assessment import Assessment
@@ -231,7 +230,7 @@ class JointVersions(NotJoint):
         if not showing:
             return []
         with self.place.read() as reader:
-            kept = published_versions(reader.history(self.spec.release))
+            kept = reader.kept_versions(self.spec.release)
             current = reader.pointer(self.spec.release)
         return [v for v in showing if v in kept and v != current]
 

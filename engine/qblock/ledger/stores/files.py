@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import IO, Any, Self, cast
 from urllib.parse import quote
 
 import duckdb as native
@@ -19,8 +21,16 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 from qblock.errors import Busy, InputError, QblockError
 from qblock.files import check_file, disk_full, no_room
-from qblock.ledger.store import CrosswalkDatabase, HeldLock, Store, make_private
-from qblock.ledger.stores.locks import file_lock, file_lock_of_all
+from qblock.ledger.store import (
+    KEPT_FROM_RUNNING,
+    WHOLE,
+    CrosswalkDatabase,
+    HeldLock,
+    Store,
+    busy,
+    make_private,
+    wait_for,
+)
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbFacts
 from qblock.warehouse.duckdb_session import check_database, logs_of
@@ -226,6 +236,87 @@ class FileStore(Store):
 
     def lock_all_until(self, what: str, deadline: float) -> AbstractContextManager[HeldLock]:
         return file_lock_of_all(self.folder, what, deadline)
+
+
+@contextmanager
+def _locked_file(path: Path) -> Iterator[tuple[IO[str], Callable[[], None]]]:
+    """The file to be locked, and the check that it is still the one that others will find."""
+    if not path.is_symlink():  # which is not followed
+        check_file(path, "qblock keeps a lock there; move it away", QblockError)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise QblockError(f"the lock {path} cannot be opened: {error.strerror}") from None
+    with open(descriptor, "r+", encoding="utf-8") as file:
+
+        def check() -> None:
+            if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                of = f" of release {path.stem}" if path.name != f"{WHOLE}.lock" else ""
+                raise QblockError(f"the lock{of} was lost: {path} was removed; run the command again")
+
+        yield file, check
+
+
+@contextmanager
+def file_lock(folder: Path, release: str, deadline: float) -> Iterator[HeldLock]:
+    """The lock of a release, with a share of that of the folder."""
+    make_private(folder)
+    with (
+        _locked_file(folder / f"{release}.lock") as (file, check_own),
+        _locked_file(folder / f"{WHOLE}.lock") as (shared, check_shared),
+    ):
+        wait_for(lambda: _try_lock(file), deadline, lambda: busy(release, _holder_of(file)))
+        wait_for(lambda: _try_lock(shared, fcntl.LOCK_SH), deadline, lambda: Busy(KEPT_FROM_RUNNING))
+        holder = {"pid": os.getpid(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"}
+        file.truncate(0)
+        # Only for the messages of others: on a full disk the lock is held nevertheless.
+        with suppress(OSError):
+            os.pwrite(file.fileno(), json.dumps(holder).encode(), 0)
+
+        def check() -> None:
+            check_own()
+            check_shared()
+
+        check()
+        yield HeldLock(release, check)
+        file.seek(0)
+        file.truncate()
+
+
+@contextmanager
+def file_lock_of_all(folder: Path, what: str, deadline: float) -> Iterator[HeldLock]:
+    """The lock of the folder, alone."""
+    with _locked_file(make_private(folder) / f"{WHOLE}.lock") as (file, check):
+        wait_for(lambda: _try_lock(file), deadline, lambda: busy(*_some_run(folder)))
+        yield HeldLock(what, check)
+
+
+def _some_run(folder: Path) -> tuple[str | None, str]:
+    """One of the runs that share the lock of the place: its release, and the process."""
+    for path in sorted(folder.glob("*.lock")):
+        if path.name == f"{WHOLE}.lock":
+            continue
+        with _locked_file(path) as (file, _):
+            if not _try_lock(file):
+                return path.stem, _holder_of(file)
+    return None, ""
+
+
+def _try_lock(file: IO[str], how: int = fcntl.LOCK_EX) -> bool:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder_of(file: IO[str]) -> str:
+    file.seek(0)
+    try:
+        holder = json.loads(file.read())
+        return f" (process {int(holder['pid'])}, since {holder['since']})"
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def make_database(file: Path) -> None:

@@ -23,8 +23,7 @@ import psycopg
 import sqlalchemy as sa
 
 from qblock.errors import Busy, QblockError
-from qblock.ledger.store import HeldLock, Store
-from qblock.ledger.stores.locks import KEPT_FROM_RUNNING, WHOLE, busy, wait_for
+from qblock.ledger.store import KEPT_FROM_RUNNING, WHOLE, HeldLock, Store, busy, wait_for
 from qblock.resources import sql_text
 from qblock.warehouse import pooler, postgresql_session
 

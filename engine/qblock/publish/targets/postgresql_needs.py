@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from qblock.errors import InputError
 from qblock.ledger.store import SCHEMA
-from qblock.ledger.stores.postgresql_rights import ask_for_job, ask_for_officer
 from qblock.publish.helpers import names
 from qblock.publish.targets.postgresql_tables import pattern_of
 from qblock.publish.targets.postgresql_view import View, text
@@ -16,6 +17,50 @@ from qblock.warehouse import postgresql_session
 from qblock.warehouse.postgresql_rights import Catalog
 from qblock.warehouse.protocol import TableName, quote
 from qblock.warehouse.rights import Needs, Right, When
+
+LEDGER = (
+    (("alembic_version", "release_move"), ("SELECT",), "which ledger this is"),
+    (("event", "guarantee", "begun"), ("SELECT", "INSERT"), "the ledger, which is appended to"),
+    (("pointer",), ("SELECT", "INSERT", "UPDATE"), "which version readers see"),
+    (("reference",), ("SELECT", "INSERT", "DELETE"), "what the checks of a kept version need"),
+    (("spec",), ("SELECT", "INSERT"), "the texts of specs"),
+    (("view",), ("SELECT", "INSERT", "DELETE"), "which views are those of releases"),
+    (
+        ("shown_columns", "shown_levels", "shown_version", "shown_guarantees"),
+        ("SELECT", "INSERT", "DELETE"),
+        "what helper views show",
+    ),
+)
+"""Tables, privileges and what for, where the ledger belongs to another role, so that the job can only append to it."""
+CROSSWALK = (
+    "crosswalk",
+    "crosswalk_key",
+    "crosswalk_version",
+    "crosswalk_block",
+    "crosswalk_episode",
+    "crosswalk_signature",
+    "crosswalk_rolled",
+    "crosswalk_frozen",
+    "crosswalk_apart",
+    "crosswalk_turnover",
+    "crosswalk_shown",
+    "crosswalk_waiting",
+    "crosswalk_steady",
+    "crosswalk_rekeyed",
+)
+CROSSWALK_NEEDS = ("SELECT", "INSERT", "UPDATE", "DELETE")
+VIEWS = (
+    "release_history",
+    "version_guarantees",
+    "margin_trend",
+    "current_version",
+    "runs",
+    "refusals",
+    "current_guarantees",
+    "spec_texts",
+)
+HISTORY = ("alembic_version", "event", "guarantee", "pointer", "release_move")
+"""What `qblock history` reads besides the views."""
 
 
 def needs(connection: sa.Connection, spec: Spec, job: str | None = None, officer: str | None = None) -> Needs:
@@ -34,7 +79,7 @@ def needs(connection: sa.Connection, spec: Spec, job: str | None = None, officer
     if officer is not None:
         catalog.make_role("officer", officer)
         catalog.on_database("officer", officer, "CONNECT", "to log in", stops=False)
-        ask_for_officer(catalog, schemas.get(SCHEMA), officer)
+        _of_officer(catalog, schemas.get(SCHEMA), officer)
     return Needs("postgresql", catalog.database, catalog.role, catalog.rights(), notes=tuple(notes))
 
 
@@ -49,7 +94,7 @@ def _of_job(catalog: Catalog, spec: Spec, schemas: dict[str, sa.Row]) -> list[st
         why = f"makes the missing {noun} {' and '.join(map(quote, missing))}, once"
         catalog.on_database("job", role, "CREATE", why)
     notes = _of_tables(catalog, spec)
-    notes += ask_for_job(catalog, schemas.get(SCHEMA), entity=spec.entity is not None)
+    notes += _of_ledger(catalog, schemas.get(SCHEMA), entity=spec.entity is not None)
     schema = schemas.get(spec.publish.schema)
     if schema is not None:
         catalog.on_schema("job", role, spec.publish.schema, schema, "USAGE", "the schema of the release")
@@ -60,6 +105,42 @@ def _of_job(catalog: Catalog, spec: Spec, schemas: dict[str, sa.Row]) -> list[st
             f"{role} is a superuser, who needs nothing; let the job have a login of its own, and name it here (--job)"
         )
     return notes
+
+
+def _of_ledger(catalog: Catalog, schema: Any, *, entity: bool) -> list[str]:
+    """Ask for what the job needs of schema `qblock`; notes. schema: its row of `Catalog.schemas`, or None; entity:
+    whether the spec names one, so that there is a crosswalk."""
+    if schema is None:
+        return []
+    role = catalog.role
+    catalog.on_schema("job", role, SCHEMA, schema, "USAGE", "the private schema: ledger, crosswalk, versions")
+    catalog.on_schema("job", role, SCHEMA, schema, "CREATE", "a table for each version")
+    groups = [*LEDGER, *([(CROSSWALK, CROSSWALK_NEEDS, "who was shown in which version")] if entity else [])]
+    known = catalog.relations([TableName(SCHEMA, name) for tables, *_ in groups for name in tables])
+    for tables, privileges, why in groups:
+        rows = {table: known[table] for table in (TableName(SCHEMA, name) for name in tables) if table in known}
+        if rows:
+            catalog.on_relations("job", role, rows, privileges, why)
+    version = known.get(TableName(SCHEMA, "alembic_version"))
+    if version is None or version.owned:
+        return []
+    return [
+        f"the ledger belongs to {version.owner}, as whom `qblock ledger upgrade SPEC` is run after each update of "
+        f"qblock; {role} can only append to it"
+    ]
+
+
+def _of_officer(catalog: Catalog, schema: Any, officer: str) -> None:
+    """Ask for what `qblock history`, and the views of the ledger, need; nothing of the crosswalk, nor of a version."""
+    tables = [TableName(SCHEMA, name) for name in (*VIEWS, *HISTORY)]
+    known = catalog.relations(tables)
+    why = "the ledger is in the private schema"
+    when: When = "now" if schema is not None else "later"
+    catalog.on_schema("officer", officer, SCHEMA, schema, "USAGE", why, when=when, stops=False)
+    for group, why in ((VIEWS, "the views for officers"), (HISTORY, "what `qblock history` reads besides")):
+        rows = {table: known.get(table) for table in (TableName(SCHEMA, name) for name in group)}
+        when = "now" if all(row is not None for row in rows.values()) else "later"
+        catalog.on_relations("officer", officer, rows, ("SELECT",), why, when=when, stops=False)
 
 
 def _of_tables(catalog: Catalog, spec: Spec) -> list[str]:
