@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from qblock.hierarchy import Layout
     from qblock.release.erase import Agree
     from qblock.release.log import Entries
-    from qblock.release.result import ReleaseResult, Seen
     from qblock.report import Report
     from qblock.search.beliefs import Attacker, BayesAdversary
     from qblock.search.compare import Comparison
@@ -111,14 +110,6 @@ class Release:
         from qblock.source.in_words import node_in_words
 
         return dict(node_in_words(self.spec, levels))
-
-    def _seen(self, levels: Mapping[str, int], seen: Mapping[str, Seen]) -> dict[str, str]:
-        """What readers see of each quasi-identifier: at the levels of a node, or in a recoding map."""
-        from qblock.source.in_words import node_in_words
-
-        if levels:
-            return dict(node_in_words(self.spec, levels, {name: column.labels for name, column in seen.items()}))
-        return {name: column.in_words() for name, column in seen.items()}
 
     def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
         """Titles and statements of a node, for each engine. node: `a=2,b=1`, `2,1`, `bottom` or `top`."""
@@ -268,8 +259,7 @@ class Release:
         from qblock.release.apply import release
         from qblock.release.log import Reporter
 
-        result = release(self.spec, force=force, wait=wait, progress=progress, reporter=Reporter(log, entries))
-        return self._published(result)
+        return release(self.spec, force=force, wait=wait, progress=progress, reporter=Reporter(log, entries))
 
     def dry_run(self, *, wait: float = 0) -> results.release.DryRun:
         """Decide what `publish` would come to, and publish nothing. What it came to is in the ledger alone (`history`),
@@ -285,10 +275,7 @@ class Release:
         """
         from qblock.release.verify import verify
 
-        result = verify(self.spec, expected_head=head)
-        return results.release.Verified.model_validate(
-            result.to_json() | {"in_words": self._seen(result.node, result.seen)}
-        )
+        return verify(self.spec, expected_head=head)
 
     def report(
         self,
@@ -328,12 +315,7 @@ class Release:
         from qblock.release.log import Reporter
         from qblock.release.rollback import rollback
 
-        return self._published(rollback(self.spec, version, wait=wait, reporter=Reporter(log, entries)))
-
-    def _published(self, result: ReleaseResult) -> results.release.Published:
-        return results.release.Published.model_validate(
-            result.to_json() | {"in_words": self._seen(result.node, result.seen)}
-        )
+        return rollback(self.spec, version, wait=wait, reporter=Reporter(log, entries))
 
     def erase(
         self,
@@ -358,7 +340,7 @@ class Release:
         from qblock.release.erase import erase
         from qblock.release.log import Reporter
 
-        result = erase(
+        return erase(
             self.spec,
             people,
             missing=missing,
@@ -369,7 +351,6 @@ class Release:
             progress=progress,
             reporter=Reporter(log, entries),
         )
-        return results.release.Erased.model_validate(result.to_json())
 
     def retire(self, *, wait: float = 0, log: Say | None = None) -> results.release.Ended:
         """Take the view away from its readers; versions, ledger and crosswalk stay."""

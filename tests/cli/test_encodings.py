@@ -65,7 +65,7 @@ def test_names_and_values_beyond_ascii_in_other_encodings(encoded: tuple[str, st
     job = job_of(url, letter, tmp_path)
     assert [job.run(force=True).version for _ in range(2)] == [1, 2]
     assert rollback(job.spec, 1).status == "rolled_back"
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     with psycopg.connect(url, client_encoding="utf8") as connection:
         rows = connection.execute(f'SELECT * FROM "published{letter}"."people{letter}"').fetchall()  # type: ignore[arg-type]
     assert len(rows) == 12

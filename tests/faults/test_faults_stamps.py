@@ -29,7 +29,7 @@ POINTS: list[dict[str, Any]] = [
 
 def check_known(job: Job) -> None:
     """What readers see is verified, and the crosswalk holds what was shown and nothing else."""
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     shown = {event["version"]: event["stamp"] for event in history(job.spec)["events"] if event["state"] == "published"}
     assert crosswalk(job) == sorted(shown.items())
 
@@ -49,7 +49,7 @@ def test_a_kill_between_stamp_and_crosswalk_and_target_does_not_stick(make_job: 
         for point in points:
             kill(point)
             if point != {"rename": "after"}:  # which the next run records
-                assert verify(job.spec).problems == [], point
+                assert verify(job.spec).problems == (), point
             assert job.run(force=True).status == "published", point
             check_known(job)
         # One killed run after the other, each with a stamp of its own for the same version.

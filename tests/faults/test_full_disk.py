@@ -105,7 +105,7 @@ def test_no_key_is_deleted_and_inserted_in_one_transaction(
         sa.event.remove(sa.Engine, "before_cursor_execute", execute)
         sa.event.remove(sa.Engine, "commit", end)
     assert both == []
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     shown = {e["version"]: e["stamp"] for e in history(job.spec)["events"] if e["state"] == "published"}
     assert crosswalk(job) == sorted(shown.items())
 

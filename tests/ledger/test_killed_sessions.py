@@ -46,7 +46,7 @@ def test_sessions_that_end_between_two_steps_are_no_internal_error(released: Job
         assert getattr(raised.value, "exit_status", None) == 1, step
         assert released.published() == before
     assert released.run(force=True).status == "published"
-    assert verify(released.spec).problems == []
+    assert verify(released.spec).problems == ()
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def test_an_idle_reader_ends_the_run_soon_and_the_next_one_succeeds(
         assert job.published() == before
         reader.execute(COUNT)
     act()
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     assert states(job)[-1][1] in ("published", "rolled_back", "moved")
 
 

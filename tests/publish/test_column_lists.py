@@ -89,7 +89,7 @@ def test_a_view_of_an_analyst_goes_on_when_columns_are_appended(job: Job, analys
     assert job.query("SELECT 'published.people'::regclass::oid") == oid
     assert sorted(job.query("SELECT * FROM analysis.by_ward")) == [("A", 6), ("B", 6)]
     assert {row[4] for row in job.published()} == {3}
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     assert job.run().status == "unchanged"
 
 
@@ -117,7 +117,7 @@ def test_a_reader_with_an_older_snapshot_sees_the_whole_older_version(
         seen = reader.execute("SELECT * FROM published.people").fetchall()
     assert sorted(map(str, seen)) == sorted(str(told(row)) for row in before)
     assert len(job.published()) == 13
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_column_that_comes_back_with_another_type_is_another_column(job: Job) 
         job.set(attributes=ATTRIBUTES).run()
         assert {row[3] for row in reader.execute("SELECT * FROM published.people")} == {None}
     assert {row[3] for row in job.published()} == {65, 66}
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     # What was published first is published again as it was.
     assert rollback(job.spec, 1).version == 1
     assert (job.published(), verify(job.spec).problems) == (first, [])
@@ -299,5 +299,5 @@ def test_columns_come_and_go_for_ever(job: Job, monkeypatch: pytest.MonkeyPatch)
         job.change(f"ALTER TABLE people ADD COLUMN more{number} integer DEFAULT {number}")
         job.set(attributes={**FEWER, f"more{number}": "insensitive"}).run()
         assert {row[3] for row in job.published()} == {number}
-        assert verify(job.spec).problems == []
+        assert verify(job.spec).problems == ()
     assert job.query("SELECT count(*) FROM pg_class WHERE relname = 'data2_people'") == [(1,)]

@@ -100,9 +100,9 @@ def test_what_the_readme_lists_is_enough(job: Job, names: dict[str, str], statem
     assert job.run().version == 1
     job.change("INSERT INTO clinic.inpatient VALUES ('new', '13053', 33, 'flu', 'A')")
     assert job.run().version == 2
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     assert rollback(job.spec, 1).status == "rolled_back"
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     # Retention drops versions; an unchanged source is found to be one.
     job.set(versions={"joint": "none", "keep": 1})
     assert job.run().version == 3
@@ -127,7 +127,7 @@ def test_a_job_that_can_only_append_to_the_ledger(job: Job, names: dict[str, str
             job.change(f"INSERT INTO clinic.inpatient VALUES ('{zip_} {disease}', '{zip_}', {age}, '{disease}', 'A')")
     assert job.run().version == 2
     assert rollback(job.spec, 1).status == "rolled_back"
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     for statement in (
         "UPDATE qblock.event SET reason = 'x'",
         "DELETE FROM qblock.event",

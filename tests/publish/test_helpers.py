@@ -85,7 +85,7 @@ def test_the_version_and_what_it_guarantees(job: Job) -> None:
     assert rows(job, "version", "version, rows, previous") == [(2, 12, 1)]
     assert rows(job, "version", "count(*)", "WHERE published_at > TIMESTAMP '2020-01-01'") == [(1,)]
     said = rows(job, "guarantees", "model, sensitive, asked, holds, satisfied")
-    kept = {m: [v["parameter"] for v in t["values"]] for m, t in ((t["model"], t) for t in verify(job.spec).tightest)}
+    kept = {t.model: [v.parameter for v in t.values] for t in verify(job.spec).tightest}
     assert [row[0] for row in said] == list(kept)
     assert said[0] == ("k_anonymity", None, "k = 3", True, "k = 4")
     assert said[1][:4] == ("distinct_l_diversity", "disease", "l = 2", True)

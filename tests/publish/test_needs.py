@@ -114,7 +114,7 @@ def test_what_is_printed_is_enough(world: World, place: str) -> None:
     assert job.run().version == 2
     assert job.run().status == "unchanged"
     assert rollback(job.spec, 1).status == "rolled_back"
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     assert erase(job.spec, ["person 1"]).status == "queued"
     assert erase(job.spec, ["person 2"], now=True).status in ("published", "erased")
     assert world.query("SELECT count(*) FROM published.people", "reader") != [(0,)]
@@ -156,7 +156,7 @@ def test_a_run_reads_no_more_columns_and_other_tables_whole(world: World, entity
     assert job.run().version == 1
     world.join()
     assert {job.run().status for _ in range(3)} <= {"published", "unchanged"}
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     assert rollback(job.spec, 1).status in ("rolled_back", "unchanged")
     if entity is not None:
         assert erase(job.spec, ["person 1"]).status == "queued"

@@ -169,7 +169,7 @@ def test_a_changed_column_list_makes_a_new_view_and_keeps_grants(job: Job, login
         assert len(job.query("SELECT * FROM published.people", as_login(job, login))[0]) == 3
     assert ("qblock", "data_people") in relations(job)
     assert ("qblock", "data2_people") not in relations(job)
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
 
 
 def test_publishing_again_does_not_touch_the_view(job: Job) -> None:
@@ -232,7 +232,7 @@ def test_a_login_that_may_read_the_source_and_create_schemas_is_enough(job: Job,
     job.set(versions={"joint": "none", "keep": 1})
     assert job.run().version == 1
     assert job.run(force=True).version == 2
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     assert len(job.query("SELECT * FROM published.people", as_login(job, logins[0]))) == 12
     job.url = owner
 

@@ -248,7 +248,7 @@ def test_what_the_rows_give_is_told_where_no_row_of_any_source_is_hidden(make_jo
     tables["people"] = {**tables["people"], "who": [*range(len(SHOWN))]}
     given = {"attributes": PLAIN, "privacy": [K, {"t_closeness": {"t": 1}}], "search": {"node": [0]}, **HIDING[hides]}
     (job,) = make_jobs(tables, types={"s": "INTEGER"}, **given)
-    assert [entry["values"][0]["exact"] for entry in job.run().tightest[1:]] == ["1/5"]
+    assert [entry.values[0].exact for entry in job.run().tightest[1:]] == [Fraction(1, 5)]
     told = job.query("SELECT asked, satisfied FROM published.people_guarantees")
     assert told == [("k = 3", "k = 4"), ("t = 1", "t = 1/5" if hides == "nothing" else None)]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 from engines import database, replace_database
 
-from qblock.release.result import ReleaseResult
+from qblock.results.release import Published
 
 if TYPE_CHECKING:
     from release.jobs import Job
@@ -24,10 +24,10 @@ class FirstRuns:
 
     def __init__(self, new_folder: Callable[[], Path]) -> None:
         self._new_folder = new_folder
-        self._kept: dict[str, tuple[str, Path, ReleaseResult, list[str]]] = {}
+        self._kept: dict[str, tuple[str, Path, Published, list[str]]] = {}
         self._databases = ExitStack()
 
-    def run(self, job: Job, server: str, table: object, more: Callable[[Job], object] | None = None) -> ReleaseResult:
+    def run(self, job: Job, server: str, table: object, more: Callable[[Job], object] | None = None) -> Published:
         """What `job.run()` would do and return. server: the URL of any database; table: what was put into the source
         before the job's own changes; more: what is done after it. On DuckDB, where all of it is files of the job's
         folder, server is ""."""

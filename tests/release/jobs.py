@@ -20,7 +20,7 @@ from spark_tables import spark_database_of
 
 from qblock.release.apply import release
 from qblock.release.log import Reporter
-from qblock.release.result import ReleaseResult
+from qblock.results.release import Published
 from qblock.spec import Spec, load_spec
 from qblock.versions import turnover
 from qblock.warehouse.protocol import quote
@@ -67,7 +67,7 @@ class Job:
     settings: dict[str, Any]
     changes: list[str] = field(default_factory=list, kw_only=True)
     """What was done to the source."""
-    first_run: Callable[..., ReleaseResult] | None = field(default=None, kw_only=True)
+    first_run: Callable[..., Published] | None = field(default=None, kw_only=True)
 
     @property
     def target(self) -> Path:
@@ -87,14 +87,14 @@ class Job:
         self.settings |= settings
         return self
 
-    def run(self, *, confirm: bool = True, log: Callable[[str], None] | None = None, **options: Any) -> ReleaseResult:
+    def run(self, *, confirm: bool = True, log: Callable[[str], None] | None = None, **options: Any) -> Published:
         """Release. confirm: more than a fifth of so few people may go or come without anybody's saying so."""
         with pytest.MonkeyPatch.context() as patched:
             if confirm:
                 patched.setattr(turnover, "ONE_IN", 0)
             return release(self.spec, reporter=Reporter(log), **options)
 
-    def begin(self, more: Callable[[Job], object] | None = None) -> ReleaseResult:
+    def begin(self, more: Callable[[Job], object] | None = None) -> Published:
         """`run()` as the first one of a job of `make_job`: done once for the same table, spec and files, and copied.
 
         more: what is done after it, and copied with it: a function of a module, which leaves the spec as it is.

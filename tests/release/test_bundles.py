@@ -184,7 +184,7 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
         assert {why: m for why, m in result.waiting.items() if why in waiting} == {
             w: m for w, m in waiting.items() if m
         }
-        assert result.lag["rows"] == n.lag
+        assert result.lag.rows == n.lag
         assert (result.status == "published") == found.published
         closed += Counter(n.closed)
         out += sum(why in ("changed", "moved") for why in found.memory.out.values())

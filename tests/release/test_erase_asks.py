@@ -69,7 +69,7 @@ def test_a_plan_counts_what_an_erasure_does(make_job: MakeJob, way: str) -> None
     assert told == [found.sharing]
     assert SAID in [entry.message for entry in entries]
     assert len(job.published()) == FOUND["staying"]
-    assert found.to_json()["sharing"] == FOUND
+    assert found.to_dict()["sharing"] == FOUND
     assert events(job, "erased")[-1]["detail"] == {"people": 1, "companions": 1}
     # Named again: they are out, and nobody else goes.
     again = erase(job.spec, ["t"], now=True)

@@ -54,7 +54,7 @@ def test_they_leave_at_once_with_their_cells(make_job: MakeJob, way: str) -> Non
     assert "2 of the 12 people of the release are not in the source" in made.notes
     found = erase(job.spec, missing=True, now=True)
     assert (found.status, found.asked, found.shown, found.companions) == ("erased", 2, 2, 2)
-    assert (found.sharing, found.retired) == (made.sharing, [1])
+    assert (found.sharing, found.retired) == (made.sharing, (1,))
     assert found.published is not None
     assert shown(job) == " ".join(["r:c"] * 4 + ["r:d"] * 4)
     assert events(job, "erased")[-1]["detail"] == {"people": 2, "companions": 2}
@@ -190,7 +190,7 @@ def test_who_left_in_a_batch_has_left_and_at_once_leaves_older_versions_too(make
     assert job.run().version == 2
     assert erase(job.spec, missing=True).status == "unchanged"
     found = erase(job.spec, missing=True, confirm=4, now=True)
-    assert (found.status, found.companions, found.retired) == ("erased", 0, [1])
+    assert (found.status, found.companions, found.retired) == ("erased", 0, (1,))
     assert shown(job) == "q:a q:a q:b q:b r:c r:c r:d r:d"
     with pytest.raises(Refused, match="no longer kept"):
         rollback(job.spec, 1)

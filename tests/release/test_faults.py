@@ -68,10 +68,10 @@ def leftovers(job: Job, *kept: int) -> list[Any]:
 def check_recovered(job: Job, before: int = 12) -> None:
     """After a fault: readers see the version before, and the next run publishes."""
     assert len(job.published()) == before
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     assert job.run().status == "published"
     assert len(job.published()) == 13
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     last = {e["version"]: e["state"] for e in history(job.spec)["events"] if e["version"]}
     assert set(last.values()) <= {"published", "failed", "refused"}
     assert leftovers(job, *(v for v, state in last.items() if state == "published")) == []
@@ -121,7 +121,7 @@ def test_a_process_that_is_killed(published: Job) -> None:
     published.change("DELETE FROM people WHERE name = 'new'")
     kill(steps_of)
     assert len(published.published()) == 12
-    assert verify(published.spec).problems == []
+    assert verify(published.spec).problems == ()
     assert published.run().status == "unchanged"
 
 
@@ -142,7 +142,7 @@ def test_a_ledger_that_fails_within_the_second_transaction(published: Job, monke
     # The file is in its place already: the next run finds it there and records it.
     assert len(published.published()) == 13
     assert published.run().status == "unchanged"
-    assert verify(published.spec).problems == []
+    assert verify(published.spec).problems == ()
     assert history(published.spec)["current"] == 2
 
 
@@ -179,7 +179,7 @@ def test_a_crash_after_renaming_without_any_cleaning_up(published: Job, monkeypa
     said: list[str] = []
     assert published.run(log=said.append).status == "unchanged"
     assert "version 2 had been published when its run was stopped: recorded" in said
-    assert verify(published.spec).problems == []
+    assert verify(published.spec).problems == ()
 
 
 @pytest.mark.either_engine
@@ -231,7 +231,7 @@ def test_a_source_that_changes_meanwhile_is_read_from_one_snapshot(published: Jo
 
     # A row comes in before each step; the snapshot is taken in the one before the check of what is published as it is.
     assert published.run(log=insert).rows == 13 + len(before) - 1
-    assert verify(published.spec).problems == []
+    assert verify(published.spec).problems == ()
 
 
 def test_a_lock_that_was_lost_stops_the_publication(published: Job) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from engines import create_table, database
 
-from qblock.release.result import ReleaseResult
 from qblock.release.verify import verify
+from qblock.results.release import Published
 from release.first import FirstRuns
 from release.jobs import PEOPLE, Job, new_job
 
@@ -22,7 +22,7 @@ class Counted(Job):
 
     ran = 0
 
-    def run(self, **options: object) -> ReleaseResult:  # type: ignore[override]
+    def run(self, **options: object) -> Published:  # type: ignore[override]
         self.ran += 1
         return super().run(**options)  # type: ignore[arg-type]
 
@@ -53,4 +53,4 @@ def test_it_is_copied_for_the_same_table_and_spec_alone(jobs: list[Counted], ser
     assert found[0].ledger_head == found[1].ledger_head
     assert same.published() == first.published()
     assert same.run().status == "unchanged"
-    assert verify(same.spec).problems == []
+    assert verify(same.spec).problems == ()

@@ -87,7 +87,7 @@ def test_the_first_version_shows_the_boxes_that_a_search_finds(make_job: MakeJob
         if suppressed:
             said.append("suppressed to *" + f" for {100 * suppressed / len(job.published()):.0f} %" * bool(labels))
         assert words[name] == ", ".join(said)
-        assert made.seen[name].in_words() == words[name]
+        assert made.in_words[name] == words[name]
 
 
 def test_unchanged_data_stays_and_publishes_the_same_when_forced(make_job: MakeJob) -> None:

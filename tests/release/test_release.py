@@ -242,7 +242,7 @@ def test_a_plan_writes_nothing_and_names_the_steps_that_are_run(job: Job) -> Non
     spec = job.spec
     files = there(job)
     planned = plan(spec)
-    assert [step["step"] for step in planned.to_json()["steps"]] == [
+    assert [step["step"] for step in planned.answer().to_dict()["steps"]] == [
         "lock",
         "upgrade_ledger",
         "check_private_state",
@@ -323,12 +323,12 @@ def test_entities_are_counted_by_the_search_and_their_rows_by_the_check(make_job
     twice["name"] = [f"person {i % 12}" for i in range(24)]
     job = make_job(twice, entity="name", count="entities")
     result = job.run()
-    assert (result.rows, result.tightest[0]["values"][0]["value"]) == (24, 4)
+    assert (result.rows, result.tightest[0].values[0].value) == (24, 4)
     assert any("not computed from the published rows" in note for note in result.notes)
     verified = verify(job.spec)
     assert (verified.problems, verified.not_recomputed) == ([], [])
-    assert verified.recomputed_privately == ["k_anonymity", "distinct_l_diversity"]
-    assert [entry["values"] for entry in verified.tightest] == [entry["values"] for entry in result.tightest]
+    assert verified.recomputed_privately == ("k_anonymity", "distinct_l_diversity")
+    assert [entry.values for entry in verified.tightest] == [entry.values for entry in result.tightest]
     assert job.run().status == "unchanged"
 
 
@@ -358,8 +358,8 @@ def test_several_sensitive_attributes_and_a_model_over_both(make_job: MakeJob) -
         ],
     )
     assert job.run().rows == 12
-    assert verify(job.spec).not_recomputed == []
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).not_recomputed == ()
+    assert verify(job.spec).problems == ()
 
 
 @pytest.mark.either_engine

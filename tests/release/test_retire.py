@@ -133,7 +133,7 @@ def test_a_stopped_retirement_is_finished_by_the_next_run(released: Job, monkeyp
         patch.setattr(DuckdbTarget, "unpublish", stop)
         with pytest.raises(KeyboardInterrupt):
             retire(released.spec)
-    assert verify(released.spec).problems == [
+    assert list(verify(released.spec).problems) == [
         f"the release was retired, and published.people in {released.target} still shows rows"
     ]
     with pytest.raises(Refused, match="was retired"):

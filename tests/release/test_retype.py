@@ -81,7 +81,7 @@ def test_a_changed_type_is_refused_and_retyped_it_is_no_other_data(
     with pytest.raises(Refused, match="4 of 4 joint cells fail"):
         job.run()
     assert at(job, HARMLESS).run().version == 2
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     with place_of(job.spec).read() as reader:
         assert reader.verify_chain("people") == []
     assert rollback(job.spec, 1).status == "rolled_back"

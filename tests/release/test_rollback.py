@@ -106,7 +106,7 @@ def test_forward_again_and_the_next_run_publishes_what_the_source_holds(twice: J
     assert twice.run().status == "unchanged"
     rollback(twice.spec, 1)
     assert (twice.run().version, len(twice.published())) == (3, 13)
-    assert verify(twice.spec).problems == []
+    assert verify(twice.spec).problems == ()
 
 
 def test_the_version_that_readers_see_is_left_alone_unless_it_was_altered(twice: Job) -> None:
@@ -120,7 +120,7 @@ def test_the_version_that_readers_see_is_left_alone_unless_it_was_altered(twice:
         twice.change("DROP VIEW published.people")
     assert rollback(twice.spec, 2).status == "rolled_back"
     assert len(twice.published()) == 13
-    assert verify(twice.spec).problems == []
+    assert verify(twice.spec).problems == ()
 
 
 def refusal(job: Job, version: int) -> str:
@@ -209,18 +209,18 @@ def test_evidence_that_was_altered(twice: Job, statement: str, found: str) -> No
 def test_what_the_spec_asks_now(twice: Job) -> None:
     twice.set(privacy=[{"k_anonymity": {"k": 4}}, {"entropy_l_diversity": {"l": 2}}])
     result = rollback(twice.spec, 1)
-    assert [entry["model"] for entry in result.tightest] == ["k_anonymity", "entropy_l_diversity"]
+    assert [entry.model for entry in result.tightest] == ["k_anonymity", "entropy_l_diversity"]
     assert CHANGED in result.notes
     checks = [g for g in history(twice.spec)["guarantees"] if g["state"] == "rolled_back"]
     assert {(g["model"], g["asked"], g["satisfied"]) for g in checks} >= {("k_anonymity", "4", "4")}
     verified = verify(twice.spec)
-    assert verified.problems == []
-    assert verified.not_recomputed == ["every model: the spec has changed since the version was published"]
+    assert verified.problems == ()
+    assert verified.not_recomputed == ("every model: the spec has changed since the version was published",)
     twice.set(privacy=[{"k_anonymity": {"k": 5}}, {"distinct_l_diversity": {"l": 2}}])
     assert "it does not satisfy k_anonymity as the spec asks now" in refusal(twice, 2)
     # The reference quantities are those of the version itself, whatever it was last checked for.
     twice.set(privacy=[{"k_anonymity": {"k": 3}}, {"t_closeness": {"t": 1}}])
-    assert rollback(twice.spec, 2).tightest[1]["holds"]
+    assert rollback(twice.spec, 2).tightest[1].holds
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_model_that_needs_more_than_the_published_rows_is_taken_from_the_ledge
     job.change(ANOTHER)
     job.run()
     result = rollback(job.spec, 1)
-    assert [entry["model"] for entry in result.tightest] == ["distinct_l_diversity"]
+    assert [entry.model for entry in result.tightest] == ["distinct_l_diversity"]
     assert "not recomputed, since the published rows are not enough: k_map" in result.notes
     assert {g["model"] for g in history(job.spec)["guarantees"] if g["state"] == "rolled_back"} == {
         "k_map",
@@ -272,10 +272,10 @@ def test_versions_that_were_checked_together(make_job: MakeJob) -> None:
     assert job.run().version == 2
     back = rollback(job.spec, 1)
     assert (back.status, back.joint, len(job.published())) == ("rolled_back", "episodes", 12)
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     assert job.run().status == "published"
     assert len(job.published()) == 16
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
 
 
 def test_an_erasure_since_then(twice: Job) -> None:
@@ -321,7 +321,7 @@ def test_a_fault_between_any_two_steps(twice_here: Job) -> None:
         assert len(twice_here.published()) == 13
         if line > 2:
             assert (history(twice_here.spec)["events"][-1]["state"], events(twice_here)[-1][0]) == ("failed", None)
-        assert verify(twice_here.spec).problems == []
+        assert verify(twice_here.spec).problems == ()
     assert twice_here.run().status == "unchanged"
     assert rollback(twice_here.spec, 1).status == "rolled_back"
 
@@ -348,7 +348,7 @@ def test_a_crash_before_the_ledger_row(twice: Job, monkeypatch: pytest.MonkeyPat
     else:
         assert len(twice.published()) == 13
         assert twice.run().status == "unchanged"
-    assert verify(twice.spec).problems == []
+    assert verify(twice.spec).problems == ()
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
@@ -374,7 +374,7 @@ def test_a_crash_before_the_file_is_renamed_keeps_the_version(
     assert twice_here.run().status == "unchanged"
     assert stored(twice_here).exists()
     assert rollback(twice_here.spec, 1).status == "rolled_back"
-    assert verify(twice_here.spec).problems == []
+    assert verify(twice_here.spec).problems == ()
 
 
 def test_a_lock_that_was_lost_stops_it(twice: Job) -> None:
@@ -391,7 +391,7 @@ def test_a_lock_that_was_lost_stops_it(twice: Job) -> None:
     with pytest.raises(QblockError, match="lock of release people was lost"):
         rollback(twice.spec, 1, reporter=Reporter(lose))
     assert len(twice.published()) == 13
-    assert verify(twice.spec).problems == []
+    assert verify(twice.spec).problems == ()
 
 
 def test_the_command(twice: Job, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,8 +18,8 @@ from qblock.cli.app import run
 from qblock.errors import InputError
 from qblock.ledger.history import history
 from qblock.release.apply import release
-from qblock.release.result import ReleaseResult
 from qblock.release.verify import verify
+from qblock.results.release import Published
 from qblock.search.run import open_task
 from qblock.spec import Spec, load_spec
 from release.jobs import ATTRIBUTES, PEOPLE
@@ -43,7 +43,7 @@ def write(folder: Path, source: dict[str, Any], **more: Any) -> Path:
     return path
 
 
-def published(folder: Path, source: dict[str, Any], **more: Any) -> tuple[Spec, ReleaseResult]:
+def published(folder: Path, source: dict[str, Any], **more: Any) -> tuple[Spec, Published]:
     spec = load_spec(write(folder, source, **more))
     return spec, release(spec)
 

@@ -161,7 +161,7 @@ def test_a_target_that_is_older_than_the_ledger_is_published_again(twice: Job) -
     result = twice.run()
     assert (result.status, result.version) == ("published", 3)
     assert any("readers see version 1 of release people again" in note for note in result.notes)
-    assert verify(twice.spec).problems == []
+    assert verify(twice.spec).problems == ()
     assert twice.run().status == "unchanged"
 
 
@@ -172,7 +172,7 @@ def test_a_pointer_row_that_is_newer_than_the_ledger_is_named(twice: Job) -> Non
         twice.run()
     twice.change("DELETE FROM qblock.pointer")
     assert twice.run().version == 3
-    assert verify(twice.spec).problems == []
+    assert verify(twice.spec).problems == ()
 
 
 def test_a_stamp_is_random_and_known_to_ledger_and_crosswalk(twice: Job) -> None:
@@ -214,4 +214,4 @@ def test_what_a_run_has_begun_and_not_shown_is_taken_out_of_the_crosswalk(
     assert [version for version, _ in crosswalk(twice)] == [1, 2, 3]
     assert twice.run(force=True).version == 4
     assert [version for version, _ in crosswalk(twice)] == [1, 2, 4]
-    assert verify(twice.spec).problems == []
+    assert verify(twice.spec).problems == ()

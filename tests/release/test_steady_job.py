@@ -312,12 +312,12 @@ def test_values_that_a_model_of_the_whole_distribution_has_not_seen_are_refused(
 def test_the_distribution_that_models_compare_with_is_that_of_the_first_version(make_job: MakeJob) -> None:
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
     job.set(privacy=[{"k_anonymity": {"k": 2}}, {"t_closeness": {"t": 0.3}}, {"distinct_l_diversity": {"l": 2}}])
-    assert job.run().tightest[1]["values"][0]["value"] == 0
+    assert job.run().tightest[1].values[0].value == 0
     for i in range(4):
         insert(job, " ".join(f"n{i}{j}:q:{value}" for j, value in enumerate("aaab")))
         assert job.run().status == "published"
     # 20 of 32 have value a, against a half of the first version.
-    assert job.run().tightest[1]["values"][0]["value"] == pytest.approx(1 / 8)
+    assert job.run().tightest[1].values[0].value == pytest.approx(1 / 8)
     assert not verify(job.spec).problems
 
 

@@ -30,4 +30,4 @@ def test_timestamps_with_a_zone_are_published_in_utc(make_job: MakeJob) -> None:
     job = make_job(COLUMNS, TYPES, attributes=ATTRIBUTES, privacy=[{"k_anonymity": {"k": 4}}])
     job.run()
     assert set(job.query("SELECT since FROM published.people")) == {("2026-02-03 02:05:06+00",)}
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()

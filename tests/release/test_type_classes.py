@@ -51,7 +51,7 @@ def test_another_type_of_the_same_class_is_no_other_data(
         at(job, CROSSING).run()
     assert at(job, HARMLESS).run().version == 2
     assert events(job, "retyped") == []
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
 
 
 def test_a_float_of_another_width_writes_other_values(crossing: Any) -> None:

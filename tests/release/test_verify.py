@@ -12,7 +12,8 @@ import pytest
 
 from qblock.errors import Refused
 from qblock.ledger.stores import place_of
-from qblock.release.verify import VerifyResult, verify
+from qblock.release.verify import verify
+from qblock.results.release import Verified
 from release.jobs import ATTRIBUTES, Job
 
 pytestmark = pytest.mark.either_engine
@@ -45,7 +46,7 @@ def data(job: Job) -> str:
 
 def problems(job: Job, expected_head: str | None = None) -> str:
     result = verify(job.spec, expected_head)
-    assert result.to_json()["status"] == ("failed" if result.problems else "verified")
+    assert result.status == ("failed" if result.problems else "verified")
     if result.problems:
         with pytest.raises(Refused) as raised:
             result.raise_problems()
@@ -55,13 +56,13 @@ def problems(job: Job, expected_head: str | None = None) -> str:
 
 def test_what_was_published_is_verified(job: Job) -> None:
     released = job.run()
-    result: VerifyResult = verify(job.spec, released.ledger_head)
-    assert result.problems == []
+    result: Verified = verify(job.spec, released.ledger_head)
+    assert result.problems == ()
     result.raise_problems()
     assert (result.version, result.rows, result.digest) == (1, 12, released.digest)
     assert result.tightest == released.tightest
     assert result.ledger_head == released.ledger_head
-    assert result.not_recomputed == []
+    assert result.not_recomputed == ()
 
 
 def test_nothing_published_is_refused(job: Job) -> None:
@@ -166,7 +167,7 @@ def test_a_ledger_whose_tail_was_cut_is_found_by_the_last_head(released: Job) ->
 def test_a_changed_spec_still_has_content_and_chain_verified(released: Job) -> None:
     released.set(privacy=[{"k_anonymity": {"k": 5}}])
     result = verify(released.spec)
-    assert result.problems == []
+    assert result.problems == ()
     assert "the spec has changed" in result.not_recomputed[0]
     tamper(released, f"UPDATE {data(released)} SET ward = 'C'")
     assert "content was altered" in problems(released)
@@ -194,8 +195,8 @@ def test_what_the_published_rows_do_not_tell_is_verified_on_counts_kept_with_the
     released = job.run()
     verified = verify(job.spec)
     assert (verified.problems, verified.not_recomputed) == ([], [])
-    assert verified.recomputed_privately == [model]
-    assert [entry["values"] for entry in verified.tightest] == [entry["values"] for entry in released.tightest]
+    assert verified.recomputed_privately == (model,)
+    assert [entry.values for entry in verified.tightest] == [entry.values for entry in released.tightest]
     tamper_ledger(job, f"UPDATE qblock.guarantee SET satisfied = '77' WHERE model = '{model}' AND number = 3")
     assert problems(job)
     tamper(job, f"DELETE FROM {data(job)} WHERE zip = (SELECT max(zip) FROM {data(job)})")
@@ -221,10 +222,10 @@ def test_an_altered_hierarchy_is_found(job: Job, kind: str) -> None:
         "disease": {"role": "sensitive", "taxonomy": {"file": "ill.csv"}},
     }
     job.run()
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     job.change("INSERT INTO zips VALUES ('99999', '999')")
     (job.folder / "zip.csv").write_text("zip,area\n13053,1\n13068,1\n14853,2\n14850,2\n99999,3\n")
-    assert verify(job.spec).problems == []  # a leaf more changes nothing of what is published
+    assert verify(job.spec).problems == ()  # a leaf more changes nothing of what is published
     job.change("UPDATE zips SET area = 'x' WHERE zip = '13053'")
     (job.folder / "zip.csv").write_text("zip,area\n13053,2\n13068,1\n14853,2\n14850,2\n")
     assert problems(job) == "the hierarchy of zip is not the one that version 1 was made with"

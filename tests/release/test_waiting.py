@@ -126,7 +126,7 @@ def test_who_waits_is_counted_by_why_for_whoever_runs_the_job(make_job: MakeJob)
     said: list[str] = []
     found = job.run(log=said.append)
     assert (found.status, found.waiting) == ("unchanged", {"newcomers": 1, "moves": 1})
-    assert found.to_json()["waiting"] == found.waiting
+    assert found.to_dict()["waiting"] == found.waiting
     assert "version 1 stays: 1 newcomer in 1 block and 1 move wait (lag 40 % of the rows, oldest less th" in said[-1]
     (event,) = events(job, "waiting")
     assert (event["version"], event["detail"]["version"], event["detail"]["newcomers_waiting"]) == (None, 1, 1)
@@ -264,14 +264,14 @@ def test_who_leaves_at_once_takes_whole_joint_cells(make_job: MakeJob) -> None:
     insert(job, "t:q:a u:q:b")
     job.run()
     found = erase(job.spec, ["t"], now=True)
-    assert (found.status, found.companions, found.retired) == ("erased", 1, [2])
+    assert (found.status, found.companions, found.retired) == ("erased", 1, (2,))
     assert found.published is not None
     assert (found.published.version, shown(job)) == (3, "q:b q:c r:a r:b")
     assert events(job, "erased")[-1]["detail"] == {"people": 1, "companions": 1}
     assert job.run().status == "unchanged"
     assert rollback(job.spec, 1).version == 1
     again = erase(job.spec, ["t"], now=True)
-    assert (again.companions, again.retired) == (0, [2])
+    assert (again.companions, again.retired) == (0, (2,))
 
 
 def test_where_nothing_is_left_that_could_be_published_the_message_says_what_readers_see(make_job: MakeJob) -> None:

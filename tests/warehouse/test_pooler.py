@@ -71,7 +71,7 @@ def test_a_pooler_in_transaction_mode_is_refused_and_keeps_no_lock(
         assert TRANSACTION in capfd.readouterr().err
     assert (released.published(), locks(released.url)) == (before, [])
     assert released.run(force=True).status == "published"
-    assert verify(released.spec).problems == []
+    assert verify(released.spec).problems == ()
 
 
 @on_postgresql
@@ -82,7 +82,7 @@ def test_a_pooler_in_session_mode_works(make_job: MakeJob) -> None:
         assert [pooled.run(force=True).version for _ in range(2)] == [1, 2]
         assert rollback(pooled.spec, 1).status == "rolled_back"
         assert erase(pooled.spec, ["person 0"]).status == "queued"
-        assert verify(pooled.spec).problems == []
+        assert verify(pooled.spec).problems == ()
         assert history(pooled.spec)["current"] == 1
         assert len(pooled.published()) == 12
         assert pool.lent > 10

@@ -145,7 +145,7 @@ def test_a_view_that_was_made_along_another_path_is_still_intact(job: Job, monke
         first = job.run()
         assert job.run().status == "unchanged"
     assert job.run().status == "unchanged"
-    assert verify(job.spec).problems == []
+    assert verify(job.spec).problems == ()
     columns = "zip, age, age_low, age_high, disease, ward"
     job.change(
         "CREATE OR REPLACE VIEW published.people AS SELECT * FROM published.people_before".replace(

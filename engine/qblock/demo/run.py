@@ -69,7 +69,7 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         "It tries coarser versions of each column, up to *, with GROUP BY queries, in each group of people on its own, "
         "and keeps the most detailed one that meets what is asked.",
     )
-    fields = release(spec, force=True).to_json()
+    fields = release(spec, force=True).to_dict()
     _show_published(spec, fields, console)
     _show_guarantees(fields["tightest"], console)
     _head(console, "7. The next weeks", "The same job runs again, on the same table a week later.")
@@ -180,7 +180,7 @@ def _week(
     else:
         _say(console, f"version {result.version} stays: {result.rows:,} rows", " " * 6)
     if result.waiting:
-        _say(console, waiting_words(result.waiting, result.lag), " " * 6)
+        _say(console, waiting_words(result.waiting, result.lag.to_dict()), " " * 6)
     return week.people, result.status == "published"
 
 

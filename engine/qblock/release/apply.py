@@ -29,8 +29,8 @@ from qblock.release.prechecks import (
     remember,
     spec_refusal,
 )
-from qblock.release.result import ReleaseResult
 from qblock.release.run import Chosen, Run
+from qblock.results.release import Published
 from qblock.search.progress import Progress
 from qblock.search.result import refusal
 from qblock.search.run import open_snapshot, recoded, run_search, task_over
@@ -50,7 +50,7 @@ def release(
     wait: float = 0,
     progress: Progress | None = None,
     reporter: Reporter | None = None,
-) -> ReleaseResult:
+) -> Published:
     """Publish a version of a release, or find that nothing has changed.
 
     force: publish even then. wait: seconds to wait for another run of the release. progress: is told how far the

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Literal
 
 from qblock.effects import current_effects
 from qblock.errors import InputError, QblockError, Refused
@@ -15,9 +15,8 @@ from qblock.ledger.stores import place_of
 from qblock.release.apply import plan, release
 from qblock.release.job import Job, Plan, Step, opening
 from qblock.release.log import Reporter
-from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
-from qblock.results.release import Planned, Sharing
+from qblock.results.release import Erased, Planned, Published, Sharing
 from qblock.search.progress import Progress
 from qblock.search.run import open_snapshot
 from qblock.spec import Spec
@@ -64,28 +63,6 @@ NOT_COUNTED = "the ledger has to be upgraded before it is known who would leave 
 
 Agree = Callable[[Sharing], bool]
 """Decides, from how many share the joint cells of those who leave at once, whether they are to leave."""
-
-
-@dataclass(frozen=True)
-class EraseResult:
-    """Only counts. asked: people named, or missing from the source; shown: of them, whom any version has shown;
-    companions: others that left with them, as they shared a joint cell; retired: versions dropped; published: the
-    version without them, if there is one; sharing: what was counted before they left at once.
-    """
-
-    status: str
-    release: str
-    asked: int
-    shown: int
-    companions: int = 0
-    retired: list[int] = field(default_factory=list)
-    published: ReleaseResult | None = None
-    notes: list[str] = field(default_factory=list)
-    sharing: Sharing | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        published = self.published.to_json() if self.published else None
-        return {**vars(self), "published": published, "sharing": self.sharing.to_dict() if self.sharing else None}
 
 
 @dataclass(frozen=True)
@@ -142,7 +119,7 @@ def erase(
     wait: float = 0,
     progress: Progress | None = None,
     reporter: Reporter | None = None,
-) -> EraseResult:
+) -> Erased:
     """People withdraw from a release, named by the text of its entity column.
 
     Whoever was never shown is out at once. The others are queued: k of a block leaving together could still share a
@@ -219,28 +196,41 @@ class _Erasure(Job):
         self.shown = self.stuck = 0
         self.sharing: Sharing | None = None
         self.removal: Removal | None = None
-        self.release_result: ReleaseResult | None = None
+        self.release_result: Published | None = None
         self.left: list[str] = []
 
-    def result(self) -> EraseResult:
+    def result(self) -> Erased:
         """What it came to."""
-        removal, release, named = self.removal, self.spec.release, len(self.digests)
+        removal = self.removal
         if self.unchanged:
-            return EraseResult("unchanged", release, 0, 0, notes=self.notes)
+            return self._erased("unchanged", self.notes)
         if removal is None:
             notes = [self._waiting()] if self.shown > self.stuck else []
             notes += [STUCK.format(self.stuck)] if self.stuck else []
-            notes = [*self.notes, *notes, NOT_RECALLED]
-            return EraseResult("queued", release, named, self.shown, notes=notes)
-        return EraseResult(
+            return self._erased("queued", [*self.notes, *notes, NOT_RECALLED])
+        return self._erased(
             "erased",
-            release,
-            named,
-            self.shown,
+            [*self.notes, *self.left, NOT_RECALLED],
             companions=len(removal.companions),
-            retired=sorted(_concerned(removal) - set(self.kept_versions())),
+            retired=tuple(sorted(_concerned(removal) - set(self.kept_versions()))),
+        )
+
+    def _erased(
+        self,
+        status: Literal["queued", "erased", "unchanged"],
+        notes: Sequence[str],
+        companions: int = 0,
+        retired: tuple[int, ...] = (),
+    ) -> Erased:
+        return Erased(
+            status=status,
+            release=self.spec.release,
+            asked=len(self.digests),
+            shown=self.shown,
+            companions=companions,
+            retired=retired,
             published=self.release_result,
-            notes=[*self.notes, *self.left, NOT_RECALLED],
+            notes=tuple(notes),
             sharing=self.sharing,
         )
 

@@ -8,7 +8,6 @@ the same, this run decides nothing either, and what that one came to is its resu
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,7 +17,6 @@ from qblock.ledger.events import Event, canonical
 from qblock.ledger.kept import Kept, PublishedColumn
 from qblock.publish.digest import content_digest, relation_digest
 from qblock.release import roles
-from qblock.release.result import ReleaseResult
 from qblock.release.run import Chosen, Run
 from qblock.source import SourceTable, recoded_columns
 from qblock.source.columns import checked_columns, columns_read, tables_read
@@ -170,7 +168,7 @@ def remember(run: Run) -> None:
     joint = run.joint
     if run.fingerprint is None or not isinstance(joint, LaggingVersions) or not joint.quiet or joint.dry:
         return
-    remembered = {"fingerprint": run.fingerprint, "result": run.result().to_json(), **joint.as_remembered()}
+    remembered = {"fingerprint": run.fingerprint, "result": run.result().to_dict(), **joint.as_remembered()}
     with open_crosswalk(run.place) as crosswalk:
         memory.keep_result(crosswalk, run.spec.release, remembered)
 
@@ -188,8 +186,7 @@ def is_unchanged(run: Run) -> bool:
     if baseline is None or not same_target or not run.target.intact(event.version or 0, Kept.of_text(baseline).columns):
         return False
     joint.recall(remembered)
-    known = {field.name for field in fields(ReleaseResult)}
-    run.remembered = {name: value for name, value in remembered["result"].items() if name in known}
+    run.remembered = remembered["result"]
     run.version = event.version or 0
     return True
 

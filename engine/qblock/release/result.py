@@ -1,22 +1,18 @@
-"""The results of a release and of a verification."""
+"""What a result says in words: who waits, and what readers see of each quasi-identifier."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from qblock.errors import Refused
 from qblock.hierarchy import TOP
 from qblock.search.boxes.recoded import percent
-from qblock.source.in_words import SUPPRESSED
+from qblock.source.in_words import SUPPRESSED, node_in_words
+from qblock.spec import Spec
 
 if TYPE_CHECKING:
     from qblock.publish.recheck import Counted
-
-Status = Literal["published", "rolled_back", "unchanged", "refused"]
-
 
 WORDS = {
     "newcomers": ("newcomer", "newcomers"),
@@ -30,7 +26,7 @@ AGES = (("week", 7 * 86_400), ("day", 86_400), ("hour", 3600), ("minute", 60))
 
 
 def waiting_words(waiting: Mapping[str, int], lag: Mapping[str, Any] | None = None) -> str:
-    """Who waits, as the end of a sentence. lag: as of `ReleaseResult`."""
+    """Who waits, as the end of a sentence. lag: as of `results.release.Published`, as JSON."""
     lag, out = lag or {}, waiting.get("out", 0)
     named = [f"{n:,} {WORDS[why][n != 1]}" for why, n in waiting.items() if why != "out"]
     if lag.get("blocks") and waiting.get("newcomers"):
@@ -45,35 +41,33 @@ def waiting_words(waiting: Mapping[str, int], lag: Mapping[str, Any] | None = No
     return f"{said} (lag {100 * lag['share']:.2g} % of the rows{oldest})"
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What published blocks show of a quasi-identifier. labels: how many besides `*`; like: the one that most rows
-    have, None where there is none; share, suppressed: of the rows with that label, and with `*`."""
-
-    labels: int
-    like: str | None
-    share: float
-    suppressed: float
-
-    def in_words(self) -> str:
-        """`7 labels such as 40-59 for 65 %, suppressed to * for 2 %`."""
-        if self.like is None:
-            return SUPPRESSED
-        said = f"{_count(self.labels, 'label')} such as {self.like} for {percent(self.share)}"
-        return said + (f", {SUPPRESSED} for {percent(self.suppressed)}" if self.suppressed else "")
+def seen_in_words(spec: Spec, node: Mapping[str, int], counted: Counted | None) -> dict[str, str]:
+    """What readers see of each quasi-identifier: at the levels of a node, or, where it has none, in the boxes of a
+    recoding map: `7 labels such as 40-59 for 65 %, suppressed to * for 2 %`. counted: the published rows, where they
+    were counted again."""
+    of_labels: dict[str, Counter[str]] = {} if counted is None else _rows_of_labels(spec, counted)
+    if node:
+        return dict(node_in_words(spec, node, {name: len(rows.keys() - {TOP}) for name, rows in of_labels.items()}))
+    return {name: _boxes_in_words(rows) for name, rows in of_labels.items()}
 
 
-def seen(names: Sequence[str], counted: Counted) -> dict[str, Seen]:
-    """What published rows that were counted again show of each quasi-identifier."""
+def _rows_of_labels(spec: Spec, counted: Counted) -> dict[str, Counter[str]]:
     shown = {}
-    for i, name in enumerate(names):
+    for i, name in enumerate(spec.quasi_identifiers):
         rows: Counter[str] = Counter()
         for labels, n in zip(counted.labels, counted.rows.tolist(), strict=True):
             rows[labels[i]] += n
-        total, suppressed = max(1, rows.total()), rows.pop(TOP, 0)
-        like = min(rows, key=lambda label: (-rows[label], label), default=None)
-        shown[name] = Seen(len(rows), like, rows[like] / total if like is not None else 0.0, suppressed / total)
+        shown[name] = rows
     return shown
+
+
+def _boxes_in_words(rows: Counter[str]) -> str:
+    total, suppressed = max(1, rows.total()), rows.pop(TOP, 0)
+    like = min(rows, key=lambda label: (-rows[label], label), default=None)
+    if like is None:
+        return SUPPRESSED
+    said = f"{_count(len(rows), 'label')} such as {like} for {percent(rows[like] / total)}"
+    return said + (f", {SUPPRESSED} for {percent(suppressed / total)}" if suppressed else "")
 
 
 def _age(seconds: float) -> str:
@@ -85,81 +79,3 @@ def _age(seconds: float) -> str:
 
 def _count(n: int, word: str) -> str:
     return f"{n:,} {word}{'' if n == 1 else 's'}"
-
-
-@dataclass(frozen=True)
-class ReleaseResult:
-    """How a run ended. node: level by name, empty of a recoding map; boxes: how many of its boxes are published.
-
-    digest: of the published content; ledger_head: of the newest event.
-
-    tightest: as in `search --json`, recomputed from the copy. notes: what the person who runs the job should know.
-    search: how large the lattice is, and what its search took. waiting: how many the view does not show as the source
-    has them, by why: `newcomers`, `leavers` (people who are still shown), `changes` (of values that are shown as they
-    were), `moves` (people in another block), `withdrawals` (people who are still shown), `uncovered` (rows whose values
-    no hierarchy covers), `out` (people of the source whom no version will show). lag, of a release that lags behind
-    its source: `rows` of the source that the view does not show as they are, and their `share`; the `blocks` in which
-    newcomers wait; `oldest_seconds`, how long somebody has waited (None: nobody does); `beyond`, which of max_lag and
-    max_wait that is more than. All for whoever runs the job, never for readers. seen: what the published rows show of
-    each quasi-identifier, for the words of the command line: no part of the JSON.
-    """
-
-    status: Status
-    release: str
-    run: str
-    version: int | None
-    node: dict[str, int]
-    rows: int
-    suppressed: int
-    view: str
-    digest: str | None
-    ledger_head: str | None
-    tightest: list[dict[str, Any]]
-    choice: str
-    protected: bool
-    optimality: str
-    joint: str
-    seconds: float
-    notes: list[str] = field(default_factory=list)
-    search: dict[str, Any] = field(default_factory=dict)
-    waiting: dict[str, int] = field(default_factory=dict)
-    lag: dict[str, Any] = field(default_factory=dict)
-    boxes: int | None = None
-    seen: dict[str, Seen] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        answer = {**vars(self), "seconds": round(self.seconds, 3)}
-        del answer["seen"]
-        return answer
-
-
-@dataclass(frozen=True)
-class VerifyResult:
-    """What is published, recounted. problems: what does not agree with the ledger, one sentence each.
-
-    recomputed_privately: models that need more than the published rows, on counts that were kept with the version;
-    not_recomputed: those of which no counts were kept. node, seen: as of `ReleaseResult`, no part of the JSON.
-    """
-
-    release: str
-    version: int | None
-    view: str
-    rows: int
-    digest: str | None
-    ledger_head: str | None
-    tightest: list[dict[str, Any]]
-    not_recomputed: list[str]
-    problems: list[str]
-    recomputed_privately: list[str] = field(default_factory=list)
-    node: dict[str, int] = field(default_factory=dict)
-    seen: dict[str, Seen] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        answer = {"status": "failed" if self.problems else "verified", **vars(self)}
-        del answer["node"], answer["seen"]
-        return answer
-
-    def raise_problems(self) -> None:
-        """Raise Refused (exit status 3) with every problem, if there is any."""
-        if self.problems:
-            raise Refused("verification failed: " + "; ".join(self.problems))

@@ -18,16 +18,16 @@ from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import Store
 from qblock.ledger.stores import place_of
-from qblock.models import Tightest
 from qblock.publish.digest import content_digest
 from qblock.publish.kept_counts import Rematched, rematch
-from qblock.publish.recheck import count_again
+from qblock.publish.recheck import Counted, count_again
 from qblock.publish.targets import Checked, Rows
 from qblock.release import private_state, roles
 from qblock.release.job import ClearLeftovers, Job, Plan, Step, models_named, opening
 from qblock.release.log import Reporter
-from qblock.release.result import ReleaseResult, Seen, seen
+from qblock.release.result import seen_in_words
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
+from qblock.results.release import Published
 from qblock.search.assessment import requirements_json
 from qblock.spec import Spec, spec_digest
 from qblock.versions.later import WITHOUT_ENTITY, joint_check
@@ -50,7 +50,7 @@ def rollback(
     *,
     wait: float = 0,
     reporter: Reporter | None = None,
-) -> ReleaseResult:
+) -> Published:
     """Publish an older version that is still kept, after the checks of a release; status `rolled_back`, or `unchanged`
     where readers already see it.
 
@@ -121,8 +121,7 @@ class _Rollback(Job):
     recorded: list[Guarantee]
     baseline: Kept
     matched: Rematched
-    tightest: list[Tightest | None]
-    seen: dict[str, Seen]
+    counted: Counted
     checked: Checked
 
     def __init__(self, planned: Plan, version: int, reporter: Reporter | None = None) -> None:
@@ -199,8 +198,7 @@ class _Rollback(Job):
         if problems:
             return problems
         counted = count_again(self.spec, rows.session, rows.rows, columns, self.matched.references)
-        self.seen = seen(self.spec.quasi_identifiers, counted)
-        self.tightest = list(counted.tightest)
+        self.counted = counted
         before = {(g.model, g.sensitive, g.parameters, g.parameter): g for g in self.recorded if g.stage == "recheck"}
         for index, (requirement, tightest) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
             if tightest is None and index not in self.matched.accepted:
@@ -218,7 +216,7 @@ class _Rollback(Job):
 
     def _guarantees(self) -> list[Guarantee]:
         guarantees: list[Guarantee] = []
-        for index, (requirement, tightest) in enumerate(zip(self.spec.privacy, self.tightest, strict=True)):
+        for index, (requirement, tightest) in enumerate(zip(self.spec.privacy, self.counted.tightest, strict=True)):
             guarantees += (
                 self.matched.accepted[index] if tightest is None else Guarantee.of(requirement, tightest, "recheck")
             )
@@ -257,12 +255,12 @@ class _Rollback(Job):
         )
         return Refused(f"version {self.version} of release {self.spec.release} is not published again: {why}{instead}")
 
-    def result(self) -> ReleaseResult:
+    def result(self) -> Published:
         """The result of the run."""
         event = self.event
         with self.place.read() as reader:
             head = reader.head(self.spec.release)
-        pairs = [(q, t) for q, t in zip(self.spec.privacy, self.tightest, strict=True) if t is not None]
+        pairs = [(q, t) for q, t in zip(self.spec.privacy, self.counted.tightest, strict=True) if t is not None]
         notes = list(self.notes)
         if self.lowest_joint == "none":
             notes.append(NOT_JOINT)
@@ -273,24 +271,29 @@ class _Rollback(Job):
             notes.append(f"not recomputed, since the published rows are not enough: {', '.join(more)}")
         if not self.unchanged:
             notes.append(NEXT_RUN)
-        return ReleaseResult(
-            status="unchanged" if self.unchanged else "rolled_back",
-            release=self.spec.release,
-            run=self.id,
-            version=self.version,
-            node={} if event.node is None else dict(zip(event.quasi_identifiers or (), event.node, strict=True)),
-            boxes=event.detail.get("boxes"),
-            rows=event.rows_published or 0,
-            suppressed=event.rows_suppressed or 0,
-            view=self.target.view,
-            digest=event.content_digest,
-            ledger_head=head,
-            tightest=requirements_json([q for q, _ in pairs], [t for _, t in pairs]),
-            choice=event.choice or "minimal",
-            protected=bool(event.protected),
-            optimality="not searched",
-            joint=self.lowest_joint,
-            seconds=time.monotonic() - self.started,
-            notes=notes,
-            seen=self.seen,
-        )
+        node = {} if event.node is None else dict(zip(event.quasi_identifiers or (), event.node, strict=True))
+        fields = {
+            "status": "unchanged" if self.unchanged else "rolled_back",
+            "release": self.spec.release,
+            "run": self.id,
+            "version": self.version,
+            "node": node,
+            "boxes": event.detail.get("boxes"),
+            "rows": event.rows_published or 0,
+            "suppressed": event.rows_suppressed or 0,
+            "view": self.target.view,
+            "digest": event.content_digest,
+            "ledger_head": head,
+            "tightest": requirements_json([q for q, _ in pairs], [t for _, t in pairs]),
+            "choice": event.choice or "minimal",
+            "protected": bool(event.protected),
+            "optimality": "not searched",
+            "joint": self.lowest_joint,
+            "seconds": round(time.monotonic() - self.started, 3),
+            "notes": notes,
+            "search": {},
+            "waiting": {},
+            "lag": {},
+            "in_words": seen_in_words(self.spec, node, self.counted),
+        }
+        return Published.model_validate(fields)

@@ -26,7 +26,8 @@ from qblock.release import roles
 from qblock.release.job import Job, Plan
 from qblock.release.log import Reporter
 from qblock.release.maps import NamedMap, ranges_of
-from qblock.release.result import ReleaseResult, seen, waiting_words
+from qblock.release.result import seen_in_words, waiting_words
+from qblock.results.release import Published
 from qblock.search.assessment import Assessment, requirements_json
 from qblock.search.boxes.recoded import shares
 from qblock.search.progress import Progress
@@ -391,38 +392,41 @@ class Run(Job):
         waits = self.joint.waits()
         return waiting_words(waits, self.joint.lag()) if waits else ""
 
-    def result(self) -> ReleaseResult:
+    def result(self) -> Published:
         """The result of the run."""
+        now = {
+            "run": self.id,
+            "ledger_head": self._head(),
+            "seconds": round(time.monotonic() - self.started, 3),
+            "waiting": self.joint.waits(),
+            "lag": self.joint.lag(),
+        }
         if self.remembered is not None:
-            now = {"run": self.id, "ledger_head": self._head(), "seconds": time.monotonic() - self.started}
-            return ReleaseResult(**{**self.remembered, **now, "waiting": self.joint.waits(), "lag": self.joint.lag()})
+            said = seen_in_words(self.spec, self.remembered["node"], None)
+            return Published.model_validate({**self.remembered, **now, "in_words": said})
         outcome, chosen = self.searched.outcome, self.chosen
-        return ReleaseResult(
-            status="unchanged" if self.unchanged else "published",
-            release=self.spec.release,
-            run=self.id,
-            version=self.version,
-            node={}
-            if self.boxes is not None
-            else dict(zip(self.spec.quasi_identifiers, chosen.assessment.node, strict=True)),
-            boxes=self.boxes,
-            rows=chosen.copy.rows,
-            suppressed=chosen.assessment.suppressed,
-            view=self.target.view,
-            digest=chosen.digest,
-            ledger_head=self._head(),
-            tightest=requirements_json(self.spec.privacy, [tightest for tightest, _ in self._verdicts]),
-            choice=self.how_chosen,
-            protected=self.protected,
-            optimality=outcome.optimality if outcome else "pinned",
-            joint=joint_check(self.spec),
-            seconds=time.monotonic() - self.started,
-            notes=self._notes(),
-            search=self._searched(),
-            waiting=self.joint.waits(),
-            lag=self.joint.lag(),
-            seen={} if self.counted is None else seen(self.spec.quasi_identifiers, self.counted),
-        )
+        levels = dict(zip(self.spec.quasi_identifiers, chosen.assessment.node, strict=True))
+        node = {} if self.boxes is not None else levels
+        fields = {
+            "status": "unchanged" if self.unchanged else "published",
+            "release": self.spec.release,
+            "version": self.version,
+            "node": node,
+            "boxes": self.boxes,
+            "rows": chosen.copy.rows,
+            "suppressed": chosen.assessment.suppressed,
+            "view": self.target.view,
+            "digest": chosen.digest,
+            "tightest": requirements_json(self.spec.privacy, [tightest for tightest, _ in self._verdicts]),
+            "choice": self.how_chosen,
+            "protected": self.protected,
+            "optimality": outcome.optimality if outcome else "pinned",
+            "joint": joint_check(self.spec),
+            "notes": self._notes(),
+            "search": self._searched(),
+            "in_words": seen_in_words(self.spec, node, self.counted),
+        }
+        return Published.model_validate(fields | now)
 
     def _searched(self) -> dict[str, Any]:
         figures = {k: v for k, v in self.searched.to_json().items() if k in SEARCH_FIGURES}

@@ -19,7 +19,8 @@ from qblock.publish.recheck import Counted, count_again
 from qblock.publish.targets import Rows, Target, target_of
 from qblock.release import private_state
 from qblock.release.job import retired as retired_refusal
-from qblock.release.result import Seen, VerifyResult, seen
+from qblock.release.result import seen_in_words
+from qblock.results.release import Verified
 from qblock.search.assessment import requirements_json
 from qblock.source.levels import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, spec_digest
@@ -29,7 +30,7 @@ from qblock.warehouse.protocol import TableName
 
 
 @kept_sessions()
-def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
+def verify(spec: Spec, expected_head: str | None = None) -> Verified:
     """Recompute guarantees and content digest from what readers see, and check the ledger's chain.
 
     expected_head: the last head digest that was kept elsewhere; it shows whether the ledger's end was cut. Problems are
@@ -57,20 +58,21 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
     else:
         checks.published(current, text)
         problems += target.find_exposures()
-    return VerifyResult(
-        release=spec.release,
-        version=current.version if current else None,
-        view=target.view,
-        rows=checks.rows,
-        digest=checks.digest,
-        ledger_head=head,
-        tightest=requirements_json(checks.computed, checks.tightest),
-        not_recomputed=checks.not_recomputed,
-        recomputed_privately=checks.privately,
-        problems=problems,
-        node=checks.node,
-        seen=checks.seen,
-    )
+    fields = {
+        "status": "failed" if problems else "verified",
+        "release": spec.release,
+        "version": current.version if current else None,
+        "view": target.view,
+        "rows": checks.rows,
+        "digest": checks.digest,
+        "ledger_head": head,
+        "tightest": requirements_json(checks.computed, checks.tightest),
+        "not_recomputed": checks.not_recomputed,
+        "recomputed_privately": checks.privately,
+        "problems": problems,
+        "in_words": seen_in_words(spec, checks.node, checks.counted),
+    }
+    return Verified.model_validate(fields)
 
 
 def _private_state(spec: Spec, place: Store, target: Target) -> list[str]:
@@ -111,7 +113,7 @@ class _Checks:
         self.not_recomputed: list[str] = []
         self.privately: list[str] = []
         self.node: dict[str, int] = {}
-        self.seen: dict[str, Seen] = {}
+        self.counted: Counted | None = None
 
     def published(self, current: PublishedVersion, text: str | None) -> None:
         """Compare what readers see with the event that published it."""
@@ -171,7 +173,7 @@ class _Checks:
             return
         self._helpers(rows, counted)
         self.node = dict(zip(current.event.quasi_identifiers or (), current.event.node or (), strict=False))
-        self.seen = seen(self.spec.quasi_identifiers, counted)
+        self.counted = counted
         for number, (requirement, tightest) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
             stage: Stage = "recheck"
             if tightest is None and number in baseline.counts:
