@@ -32,7 +32,7 @@ from qblock.cli.app import run as qblock
 from qblock.demo.people import generate
 from qblock.demo.write import SCHEMA, TABLE, load_people, write_demo
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.releases import Release
 from qblock.spec import load_spec
 from qblock.versions.crosswalk import Crosswalk
@@ -169,7 +169,7 @@ def chosen_node(choice: str, spec: Path, share: float) -> tuple[list[int], dict[
 
 def weekly(source: Source, spec: Path, people: People, weeks: int) -> dict[str, Any]:
     """Run the job in each week; then again, with nothing new."""
-    place, release = place_of(load_spec(spec)), load_spec(spec).release
+    place, release = store_of(load_spec(spec)), load_spec(spec).release
     result = spec.with_name("result.json")
     waits, statuses, lags = Waits(place, release), [], []
     times: dict[str, list[tuple[float, float]]] = {"first": [], "publishing": [], "waiting": [], "unchanged": []}

@@ -412,15 +412,15 @@ class Release:
     def own_files(self) -> Iterator[OwnFile]:
         """The files that the release lives on, which nothing else may be written to: spec, source, release file,
         hierarchies, private folder."""
-        from qblock.ledger.stores import has_place, place_of
+        from qblock.ledger.stores import has_store, store_of
         from qblock.warehouse.engines import database_file, engine_of, parse_url
         from qblock.warehouse.source_files import found_files
 
         spec = self.spec
         yield OwnFile(spec.path, "the spec")
-        place = place_of(spec) if has_place(spec) else None
-        if place is not None and place.file is not None:
-            yield OwnFile(place.folder, "in the private folder of qblock", folder=True)
+        store = store_of(spec) if has_store(spec) else None
+        if store is not None and store.file is not None:
+            yield OwnFile(store.folder, "in the private folder of qblock", folder=True)
         for url, what in ((spec.source.url, "the source"), (spec.publish.url, "the release file")):
             if url is None or not engine_of(parse_url(url.url)).is_file:
                 continue
@@ -446,10 +446,10 @@ class Ledger:
         """target: the path of a spec, or the URL of the ledger's database; name_values: as of a Release. Raises
         InputError for neither.
         """
-        from qblock.ledger.stores import place_of, place_of_url
+        from qblock.ledger.stores import store_of, store_of_url
 
         self.name_values = name_values
-        self._place = place_of_url(target, Path.cwd()) if "://" in target else place_of(load_spec(target))
+        self._place = store_of_url(target, Path.cwd()) if "://" in target else store_of(load_spec(target))
 
     def upgrade(self) -> results.release.Upgraded:
         """Upgrade the schema to the version of this program; twice is once."""

@@ -20,7 +20,7 @@ from qblock.cli import job as module
 from qblock.cli.app import run
 from qblock.errors import InputError
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release import apply
 from qblock.release.apply import plan
 
@@ -139,7 +139,7 @@ def test_what_fails_is_told_once_in_the_format_asked_for(
 
 def test_a_run_that_waits_in_vain_is_told(job: Job, tmp_path: Path, hook: str) -> None:
     file = tmp_path / "result.json"
-    with place_of(job.spec).lock("people"):
+    with store_of(job.spec).lock("people"):
         assert release(job, "--result", str(file), "--hook", f"{hook} 0") == 4
     assert json.loads(file.read_text("utf-8"))["exit_status"] == 4
     assert len(heard(tmp_path)) == 1

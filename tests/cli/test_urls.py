@@ -17,7 +17,7 @@ import sqlalchemy as sa
 import qblock
 from qblock.cli.app import run
 from qblock.errors import InputError, QblockError
-from qblock.ledger.stores import place_of_url
+from qblock.ledger.stores import store_of_url
 from qblock.spec import read_spec
 from qblock.spec.urls import has_password, url_problem
 from qblock.warehouse import open_warehouse
@@ -65,7 +65,7 @@ def said_of(url: str, tmp_path: Path, in_spec: bool) -> str:
     written = SPEC.replace("${WAREHOUSE_URL}", url.replace("\\", "\\\\").replace('"', '\\"'))
     readings: list[Callable[[], Any]] = [
         lambda: shown_url(parse_url(url)),
-        lambda: place_of_url(url, tmp_path),
+        lambda: store_of_url(url, tmp_path),
         lambda: open_warehouse(url, tmp_path),
     ]
     if in_spec:

@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from faults.nursery import Nursery
 from faults.small_disk import MB, SmallDisk, run_inside
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.verify import verify
 from qblock.spec import load_spec
 
@@ -179,7 +179,7 @@ class Sweep:
         spec = load_spec(self.path)
         for problem in verify(spec).problems:
             self._problem(f"{at}, then room", problem)
-        with place_of(spec).read() as reader:
+        with store_of(spec).read() as reader:
             for problem in [*reader.verify_chain("people"), *reader.verify_pointer("people")]:
                 self._problem(f"{at}, then room", problem)
         for name in self._leftovers():

@@ -20,7 +20,7 @@ from engines import database, start_server  # noqa: E402
 from release.jobs import Job  # noqa: E402
 
 from faults import readers  # noqa: E402
-from qblock.ledger.stores import place_of  # noqa: E402
+from qblock.ledger.stores import store_of  # noqa: E402
 from qblock.release.verify import verify  # noqa: E402
 
 ZIPS = ("13053", "13068", "14853", "14850")
@@ -94,7 +94,7 @@ class Stage:
         """Source and ledger still have what they had: note what they have not in `lost`."""
         if Counter(self.source()) != Counter(self.people()):
             self.lost.append(f"wave {self.wave}: the source's rows are not what they were")
-        with place_of(self.job.spec).read() as reader:
+        with store_of(self.job.spec).read() as reader:
             events = [event.digest for event in reader.history("people")]
             self.lost += reader.verify_chain("people")
         if events[: len(self._events)] != self._events:
@@ -115,7 +115,7 @@ class Stage:
 
     def leftovers(self) -> list[str]:
         """Versions and working files that are there, and whose newest event does not say that they are kept."""
-        with place_of(self.job.spec).read() as reader:
+        with store_of(self.job.spec).read() as reader:
             last = {event.version: event.state for event in reader.history("people")}
         kept = {version for version, state in last.items() if state in ("published", "rolled_back")}
         if self.job.engine == "postgresql":

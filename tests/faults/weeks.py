@@ -28,7 +28,7 @@ from engines import database, start_server
 from release.jobs import Job
 
 from faults.nursery import Nursery
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.verify import verify
 from qblock.versions.crosswalk import open_crosswalk
 from qblock.versions.people import digests_of
@@ -119,7 +119,7 @@ class Weekly:
     def kept(self, people: People) -> dict[str, Any]:
         """What the steady job keeps, with names for digests, but for when anything was."""
         names = [f"n{i:05}" for i in range(people.known)]
-        with open_crosswalk(place_of(self.job.spec)) as crosswalk:
+        with open_crosswalk(store_of(self.job.spec)) as crosswalk:
             name_of = dict(zip(digests_of(crosswalk, names), names, strict=True))
             t, fetch = crosswalk.tables, crosswalk.own.fetch
 

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from release.jobs import ATTRIBUTES, Job
 
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 
 ENGINES = ("duckdb", "postgresql")
 NEW = "INSERT INTO people VALUES ('new', '13053', 33, 'flu', 'A')"
@@ -100,7 +100,7 @@ def locked(job: Job) -> Iterator[None]:
     spec = job.spec
 
     def hold() -> None:
-        with place_of(spec).lock(spec.release):
+        with store_of(spec).lock(spec.release):
             entered.set()
             leave.wait(60)
 
@@ -126,7 +126,7 @@ def newer_ledger(job: Job) -> None:
     if job.engine == "postgresql":
         job.change(statement.format("qblock."))
         return
-    with closing(sqlite3.connect(str(place_of(job.spec).file), isolation_level=None)) as connection:
+    with closing(sqlite3.connect(str(store_of(job.spec).file), isolation_level=None)) as connection:
         connection.execute(statement.format(""))
 
 
@@ -135,7 +135,7 @@ def altered_event(job: Job) -> None:
     if job.engine == "postgresql":
         job.change(statement.format("qblock."))
         return
-    with closing(sqlite3.connect(str(place_of(job.spec).file), isolation_level=None)) as connection:
+    with closing(sqlite3.connect(str(store_of(job.spec).file), isolation_level=None)) as connection:
         connection.execute(statement.format(""))
 
 

@@ -15,7 +15,7 @@ from qblock.ledger import schema
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of_url
+from qblock.ledger.stores import store_of_url
 
 pytestmark = pytest.mark.every_postgresql
 
@@ -41,12 +41,12 @@ def role(postgresql_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def job(postgresql_url: str, role: str, tmp_path: Path) -> Store:
-    return place_of_url(sa.make_url(postgresql_url).set(username=role).render_as_string(False), tmp_path)
+    return store_of_url(sa.make_url(postgresql_url).set(username=role).render_as_string(False), tmp_path)
 
 
 @pytest.fixture
 def owner(postgresql_url: str, tmp_path: Path) -> Store:
-    return place_of_url(postgresql_url, tmp_path)
+    return store_of_url(postgresql_url, tmp_path)
 
 
 def execute(url: str, statement: str) -> None:

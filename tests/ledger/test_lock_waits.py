@@ -19,7 +19,7 @@ from qblock.cli.app import run
 from qblock.errors import Busy
 from qblock.ledger import schema
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of, place_of_url
+from qblock.ledger.stores import store_of, store_of_url
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.release.move import move
 from qblock.release.retire import retire
@@ -261,7 +261,7 @@ def test_a_dump_that_is_being_written_keeps_old_versions_for_now(job: Job) -> No
 
 
 def test_a_table_of_the_ledger_that_is_locked_ends_the_run_and_says_by_whom(job: Job) -> None:
-    place = place_of(job.spec)
+    place = store_of(job.spec)
     with psycopg.connect(job.url) as administrator:
         administrator.execute("LOCK TABLE qblock.begun IN EXCLUSIVE MODE")
         with pytest.raises(Busy, match=f"server process {administrator.info.backend_pid} of user"):  # noqa: SIM117
@@ -276,7 +276,7 @@ def test_an_upgrade_of_the_ledger_does_not_wait_for_a_dump(
 ) -> None:
     monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0)
     monkeypatch.setattr(schema, "LOCK_SECONDS", 0.1)
-    place = place_of_url(postgresql_url, tmp_path)
+    place = store_of_url(postgresql_url, tmp_path)
     _, before = place.upgrade()
     newest = one_more(monkeypatch, tmp_path / "later")
     end_soon(postgresql_url)

@@ -10,7 +10,7 @@ import pytest
 
 from qblock.errors import InputError, QblockError
 from qblock.ledger.store import make_private
-from qblock.ledger.stores import place_of, place_of_url
+from qblock.ledger.stores import store_of, store_of_url
 
 
 def spec(directory: Path, url: str) -> SimpleNamespace:
@@ -18,25 +18,25 @@ def spec(directory: Path, url: str) -> SimpleNamespace:
 
 
 def test_specs_of_a_folder_share_a_ledger(tmp_path: Path) -> None:
-    a, b = (place_of(spec(tmp_path, f"duckdb:///{name}.duckdb")) for name in "ab")
+    a, b = (store_of(spec(tmp_path, f"duckdb:///{name}.duckdb")) for name in "ab")
     assert a.url == b.url
     assert a.file == tmp_path / "qblock" / "ledger.sqlite"
-    assert place_of_url(f"sqlite:///{a.file}", Path("/")).url == a.url
+    assert store_of_url(f"sqlite:///{a.file}", Path("/")).url == a.url
     assert not a.folder.exists()
 
 
 def test_a_postgresql_ledger_is_in_the_sources_database(tmp_path: Path) -> None:
-    place = place_of(spec(tmp_path, "postgresql://job:secret@host:5433/db?sslmode=require"))
+    place = store_of(spec(tmp_path, "postgresql://job:secret@host:5433/db?sslmode=require"))
     assert place.file is None
     assert place.url.render_as_string(False) == "postgresql+psycopg://job:secret@host:5433/db?sslmode=require"
     assert "secret" not in repr(place)
-    assert place_of_url("postgresql://job:secret@host:5433/db?sslmode=require", tmp_path).url == place.url
+    assert store_of_url("postgresql://job:secret@host:5433/db?sslmode=require", tmp_path).url == place.url
 
 
 @pytest.mark.parametrize("scheme", ["duckdb", "sqlite"])
 def test_a_source_is_not_taken_for_a_ledger(tmp_path: Path, scheme: str) -> None:
     with pytest.raises(InputError, match=r"warehouse is not a ledger; give the spec, or .* ledger.sqlite"):
-        place_of_url(f"{scheme}:///warehouse", tmp_path)
+        store_of_url(f"{scheme}:///warehouse", tmp_path)
 
 
 def test_the_private_folder_is_closed_and_not_committed(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 from release.jobs import PEOPLE, Job
 
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 
 OFFSET = 48151600
 """Added to ages, which makes them unusual numbers in the same ranges."""
@@ -114,7 +114,7 @@ def ledger_texts(job: Job) -> dict[str, str]:
     """Every table of the ledger but those that are kept for their values, as SELECT gives it."""
     texts = {}
     if job.engine == "duckdb":
-        place = place_of(job.spec)
+        place = store_of(job.spec)
         with closing(sqlite3.connect(str(place.file))) as ledger:
             for (name,) in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 if not KEPT.fullmatch(name):
@@ -144,7 +144,7 @@ def ledger_texts(job: Job) -> dict[str, str]:
 def not_private(job: Job) -> list[str]:
     """What keeps values on purpose, and others may read."""
     if job.engine == "duckdb":
-        folder = place_of(job.spec).folder
+        folder = store_of(job.spec).folder
         files = [file for file in folder.rglob("*.duckdb") if file.stat().st_mode & 0o077]
         return [str(path) for path in (folder, *files) if path.stat().st_mode & 0o077]
     with psycopg.connect(job.url) as connection:

@@ -50,8 +50,8 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "release: the lock is not asked for before readers see",
         "release/apply.py",
-        "        run.lock.check()\n        roles.judge(run.spec, run.place, run.identity, running=True)\n        if",
-        "        roles.judge(run.spec, run.place, run.identity, running=True)\n        if",
+        "        run.lock.check()\n        roles.judge(run.spec, run.store, run.identity, running=True)\n        if",
+        "        roles.judge(run.spec, run.store, run.identity, running=True)\n        if",
         tests=(f"{FAULTS}::test_a_lock_that_was_lost_stops_the_publication",),
     ),
     Mutation(

@@ -20,7 +20,7 @@ from release.jobs import Job, job, make_job  # noqa: F401
 
 from qblock.cli.app import run
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 
 pytestmark = pytest.mark.either_engine
 
@@ -131,7 +131,7 @@ def test_the_command_of_the_service_is_one(job: Job, tmp_path: Path) -> None:  #
     assert run(arguments) == 0
     assert json.loads((state / "result.json").read_text("utf-8"))["status"] == "published"
     arguments[arguments.index("600")] = "0"
-    with place_of(job.spec).lock("people"):
+    with store_of(job.spec).lock("people"):
         assert str(run(arguments)) in service["SuccessExitStatus"].split()
     job.set(privacy=[{"k_anonymity": {"k": 13}}])
     assert job.spec.path.exists()

@@ -14,7 +14,7 @@ from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.errors import QblockError
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 
@@ -116,7 +116,7 @@ def test_a_job_that_can_only_append_to_the_ledger(job: Job, names: dict[str, str
     granted(job, names, LISTS[1])
     mine, job.settings["source"]["url"] = job.settings["source"]["url"], job.url
     job.set(entity="name", versions={"on_refusal": "refuse"})
-    place_of(job.spec).upgrade()
+    store_of(job.spec).upgrade()
     job.settings["source"]["url"] = mine
     with pytest.raises(QblockError):
         job.run()

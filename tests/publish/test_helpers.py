@@ -17,7 +17,7 @@ from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.errors import InputError
 from qblock.ledger.kept import Kept
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.helpers import KINDS
 from qblock.publish.targets import target_of
 from qblock.release.apply import release
@@ -313,7 +313,7 @@ def test_a_login_that_may_not_read_which_views_there_are_compares_them(job: Job,
     job.change(f"GRANT SELECT ON ALL TABLES IN SCHEMA qblock, published TO {role}")
     job.change(f"REVOKE ALL ON qblock.view FROM {role}")
     job.settings["source"]["url"] = sa.make_url(job.url).set(username=role).render_as_string(hide_password=False)
-    with place_of(job.spec).read() as reader:
+    with store_of(job.spec).read() as reader:
         columns = Kept.of_text(str(reader.reference("people", 1))).columns
     assert target_of(job.spec).intact(1, columns)
     job.change("CREATE OR REPLACE VIEW published.people_version AS SELECT 9::bigint AS version, NULL::timestamp AS "

@@ -14,7 +14,7 @@ from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.errors import InputError, QblockError
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release import apply
 from qblock.release.erase import erase
 from qblock.release.grants import grants
@@ -75,7 +75,7 @@ class World:
     def prepare(self, place: str) -> None:
         for statement in PLACES[place]:
             if statement == "LEDGER":
-                place_of(self.log_in("owner").spec).upgrade()
+                store_of(self.log_in("owner").spec).upgrade()
             else:
                 self.execute(statement)
 

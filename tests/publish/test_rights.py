@@ -8,7 +8,7 @@ from release.jobs import ATTRIBUTES, Job
 
 from qblock.errors import Refused
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 
@@ -89,7 +89,7 @@ OPENINGS = {
 @pytest.mark.parametrize("opening", OPENINGS)
 def test_whatever_is_open_is_named_and_nothing_is_published(job: Job, roles: dict[str, str], opening: str) -> None:
     statements, message = OPENINGS[opening]
-    place_of(job.spec).upgrade()
+    store_of(job.spec).upgrade()
     for statement in statements:
         job.change(statement.format(**roles))
     with pytest.raises(Refused, match=message.format(**roles)):

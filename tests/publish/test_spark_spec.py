@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
 from qblock.ledger.kept import PublishedColumn
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.targets import target_of
 from qblock.publish.targets.spark_helpers import SparkHelpers
 from qblock.spec import Spec, load_spec, spec_digest
@@ -73,7 +73,7 @@ def test_names_that_catalogs_fold_are_refused(tmp_path: Path) -> None:
 def test_other_engines_have_no_use_for_it(tmp_path: Path) -> None:
     target = 'publish: {url: "duckdb:///out.duckdb"}'
     with pytest.raises(InputError, match="private: DuckDB holds private state itself"):
-        place_of(spec(tmp_path, PRIVATE, target, url="duckdb:///w.duckdb"))
+        store_of(spec(tmp_path, PRIVATE, target, url="duckdb:///w.duckdb"))
     with pytest.raises(InputError, match=r"publish\.path is for sources on Spark"):
         target_of(spec(tmp_path, target.replace("{url", "{path: /data, url"), url="duckdb:///w.duckdb"))
     with pytest.raises(InputError, match=r"publish\.readers_checked is for sources on Spark"):
@@ -83,10 +83,10 @@ def test_other_engines_have_no_use_for_it(tmp_path: Path) -> None:
 
 
 def test_the_ledger_is_where_the_spec_says(tmp_path: Path) -> None:
-    place = place_of(spec(tmp_path, PRIVATE, PUBLISH))
+    place = store_of(spec(tmp_path, PRIVATE, PUBLISH))
     assert place.file == tmp_path / "qblock" / "ledger.sqlite"
     assert not place.atomic
-    served = place_of(
+    served = store_of(
         spec(tmp_path, PRIVATE.replace("sqlite:///qblock/ledger.sqlite", "postgresql://host/db"), PUBLISH)
     )
     assert served.engine == "postgresql"

@@ -13,7 +13,7 @@ from release.jobs import Job
 from publish.no_ways import ASKED, HARMLESS
 from publish.ways import VALUE, WAYS
 from qblock.errors import Refused
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.targets import postgresql_access as rights
 from qblock.publish.targets.postgresql import PostgresqlTarget
 
@@ -46,7 +46,7 @@ def as_role(job: Job, role: str, statements: Sequence[str]) -> str:
 
 def advice(job: Job, number: int) -> list[str]:
     """The statements that the refusal names: of each sentence the one with this number, or its last."""
-    found = PostgresqlTarget(job.spec, place_of(job.spec)).find_exposures()
+    found = PostgresqlTarget(job.spec, store_of(job.spec)).find_exposures()
     offered = [sentence.rpartition("; ")[2].split(", or ") for sentence in found]
     return [choice[min(number, len(choice) - 1)] for choice in offered]
 

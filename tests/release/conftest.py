@@ -13,7 +13,7 @@ from faults.nursery import Nursery
 from faults.piped import Piped
 
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of_url
+from qblock.ledger.stores import store_of_url
 from release.crossing import crossing  # noqa: F401
 from release.jobs import copy_job, first_runs, job, job_templates, make_job, released  # noqa: F401
 
@@ -25,8 +25,8 @@ Start = Callable[..., Piped]
 def place(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A place without a ledger."""
     if engine_name == "duckdb":
-        return place_of_url("sqlite:///qblock/ledger.sqlite", tmp_path)
-    return place_of_url(request.getfixturevalue("postgresql_url"), tmp_path)
+        return store_of_url("sqlite:///qblock/ledger.sqlite", tmp_path)
+    return store_of_url(request.getfixturevalue("postgresql_url"), tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -46,14 +46,14 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeLedge
                 url = "sqlite:///qblock/ledger.sqlite"
                 if server:
                     url = stack.enter_context(database(server))
-                made[kind] = place_of_url(url, template)
+                made[kind] = store_of_url(url, template)
                 made[kind].upgrade()
             if not server:
                 shutil.copytree(made[kind].folder, folder / "qblock")
-                yield place_of_url("sqlite:///qblock/ledger.sqlite", folder)
+                yield store_of_url("sqlite:///qblock/ledger.sqlite", folder)
             else:
                 with database(server, made[kind].url.database or "") as url:
-                    yield place_of_url(url, folder)
+                    yield store_of_url(url, folder)
 
         yield copy
 
@@ -78,8 +78,8 @@ def start(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pyte
             url = place.url.render_as_string(hide_password=False)
             prologue = (
                 "import os, pathlib, signal, warnings\nwarnings.simplefilter('error')\n"
-                "from qblock.ledger.stores import place_of_url\n"
-                f"place = place_of_url({url!r}, pathlib.Path({str(tmp_path)!r}))\n"
+                "from qblock.ledger.stores import store_of_url\n"
+                f"place = store_of_url({url!r}, pathlib.Path({str(tmp_path)!r}))\n"
             )
             return running.enter_context(closing(Piped(nursery, prologue + code, tmp_path_factory.mktemp("pipes"))))
 

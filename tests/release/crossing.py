@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from release.jobs import Job, MakeJob
 
 COLUMNS: dict[str, list[Any]] = {
@@ -43,7 +43,7 @@ def at(job: Job, node: dict[str, int]) -> Job:
 
 
 def events(job: Job, state: str) -> list[Any]:
-    with place_of(job.spec).read() as reader:
+    with store_of(job.spec).read() as reader:
         return [event for event in reader.history("people") if event.state == state]
 
 

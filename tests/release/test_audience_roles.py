@@ -13,7 +13,7 @@ from psycopg import sql
 
 from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release import roles
 from qblock.release.apply import plan
 from release.jobs import ATTRIBUTES, Job
@@ -280,5 +280,5 @@ def test_a_run_that_was_killed_is_not_about_to_publish(job: Job, monkeypatch: py
             two.run()
     assert history(two.spec)["events"][-1]["state"] == "staged"
     assert one.run().status == "published"
-    with place_of(two.spec).lock("second"), pytest.raises(Refused, match="as insensitive"):
+    with store_of(two.spec).lock("second"), pytest.raises(Refused, match="as insensitive"):
         one.run(force=True)

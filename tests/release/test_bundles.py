@@ -13,7 +13,7 @@ import pytest
 from steady.pure import first_version
 
 from qblock.errors import InputError, Refused
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.models import DistinctLDiversity, KAnonymity
 from qblock.release.apply import plan
 from qblock.release.erase import erase
@@ -219,7 +219,7 @@ def test_who_has_rows_in_two_blocks_withdraws_from_both(make_job: MakeJob) -> No
 def test_a_new_key_keeps_units(make_job: MakeJob) -> None:
     job = visits_job(make_job, visits(EVEN + " p0:r:b p1:r:ab p2:r:c"))
     job.run()
-    rekey(place_of(job.spec))
+    rekey(store_of(job.spec))
     show(job, visits(EVEN + " p0:r:b p1:r:ab p2:r:c n1:q:a n2:q:b n3:q:c n4:q:ab"))
     result = job.run()
     assert (result.status, result.waiting, result.rows) == ("published", {}, 12 + 4 + 5)

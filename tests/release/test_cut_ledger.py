@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from qblock.errors import Refused
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.targets import target_of
 from qblock.release.apply import plan
 from qblock.release.erase import erase
@@ -159,7 +159,7 @@ def test_the_version_that_readers_see_is_cleared_by_nothing(thrice: Job) -> None
     def never(*_: object) -> None:
         raise AssertionError("nothing is recorded of a version that stays")
 
-    with place_of(thrice.spec).read() as reader:
+    with store_of(thrice.spec).read() as reader:
         assert reader.pointer("people") == 3
     target = target_of(thrice.spec)
     assert target.retire({3: never}) == ["version 3 stays: it is the one that readers see"]

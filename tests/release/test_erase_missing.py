@@ -10,7 +10,7 @@ import pytest
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.erase import erase
 from qblock.release.log import Entry, Reporter
 from qblock.release.rollback import rollback
@@ -41,7 +41,7 @@ def delete(job: Job, *people: str) -> None:
 
 
 def apart(job: Job) -> dict[str, int]:
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         return counts(crosswalk, "people")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import qblock
 from qblock.cli.app import run
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release import preview
 from qblock.release.preview import churn_so_far, forecast_of_search, published
 from qblock.search.run import open_task, run_search
@@ -166,7 +166,7 @@ def test_the_churn_of_earlier_runs_stands_in(make_job: MakeJob, capsys: pytest.C
     job.run()
     job.change("UPDATE people SET disease = 'skin' WHERE id IN ('p12')")
     job.run()
-    with place_of(job.spec).read() as reader:
+    with store_of(job.spec).read() as reader:
         events = [e.detail or {} for e in reader.history("people") if e.state == "waiting"]
     assert [[e.get(key, 0) for key in ("came", "left", "changed")] for e in events] == [[3, 0, 0], [1, 1, 2], [0, 0, 1]]
     churn = {"coming": 4 / 3 / PEOPLE, "leaving": 1 / 3 / PEOPLE, "changing": 3 / 3 / PEOPLE}

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.ledger.stores import place_of, place_of_url
+from qblock.ledger.stores import store_of, store_of_url
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
 from qblock.release.verify import verify
@@ -44,7 +44,7 @@ def sha(text: str) -> str:
 
 def known(job: Job) -> tuple[set[str], set[str]]:
     """The digests in the crosswalk, and those of everybody's hash by the program's own arithmetic."""
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         key = crosswalk.own.scalar(sa.select(crosswalk.tables.key.c.secret).where(crosswalk.tables.key.c.id == 1))
         assert [one.types.first.hashed for one in recorded(crosswalk) if one.types] == [True] * len(recorded(crosswalk))
     return {row["entity"] for row in rows_of(job)}, {sha(key + sha(key + sha(name))) for name in NAMES}
@@ -54,14 +54,14 @@ def test_people_are_known_by_digests_of_their_hashes(job: Job) -> None:
     job.run()
     found, expected = known(job)
     assert found == expected
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         assert not found & set(digests_of(crosswalk, NAMES))
         assert found == set(digests_of(crosswalk, NAMES, hashed=True))
 
 
 def test_a_release_goes_on_as_with_keyed_texts(job: Job) -> None:
     job.run()
-    rekey(place_of(job.spec))
+    rekey(store_of(job.spec))
     job.change("DELETE FROM people WHERE id = 'q0'")
     assert job.run().waiting == {"leavers": 1}
     insert(job, "n1:q:a n2:q:b")
@@ -82,7 +82,7 @@ def test_the_source_is_lent_no_key(job: Job, monkeypatch: pytest.MonkeyPatch) ->
     job.run()
     insert(job, "n1:q:a n2:q:b")
     assert job.run().status == "published"
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         (key,) = crosswalk.own.fetch(sa.select(crosswalk.tables.key.c.secret))["secret"].to_pylist()
     assert lent
     assert not [text for text in lent if key in text]
@@ -137,7 +137,7 @@ def test_a_crosswalk_beside_another_source_is_read_with_temporary_tables(
     url = "sqlite:///qblock/ledger.sqlite"
     if engine == "postgresql":
         url = request.getfixturevalue("postgresql_url")
-    place: Any = place_of_url(url, tmp_path)
+    place: Any = store_of_url(url, tmp_path)
     place.atomic = False
     prepare(place)
     nobody: Any = None

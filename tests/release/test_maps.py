@@ -11,7 +11,7 @@ import pytest
 
 import qblock
 from qblock.errors import InputError, Refused
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.dry_run import dry_run
 from qblock.release.erase import erase
 from qblock.release.preview import preview
@@ -121,7 +121,7 @@ def test_a_value_that_came_later_has_a_box_of_its_own(make_job: MakeJob) -> None
     before = boxes(job)
     job.change("INSERT INTO people VALUES ('n1', 95, 'cairo', 'a'), ('n2', 95, 'cairo', 'b'), ('n3', 95, 'cairo', 'c')")
     found = job.run()
-    with place_of(job.spec).read() as reader:
+    with store_of(job.spec).read() as reader:
         kept = json.loads(reader.reference("people", 1) or "{}")["map"]
     assert found.status in ("published", "unchanged")
     assert set(before) <= set(boxes(job))
@@ -244,7 +244,7 @@ def test_the_type_of_a_source_column_is_not_that_of_its_labels(make_job: MakeJob
 
 
 def kept(job: Job, version: int) -> dict[str, Any]:
-    with place_of(job.spec).read() as reader:
+    with store_of(job.spec).read() as reader:
         found: dict[str, Any] = json.loads(reader.reference("people", version) or "{}")["map"]
     return found
 
@@ -379,7 +379,7 @@ def test_a_new_key_keeps_boxes(make_job: MakeJob) -> None:
     job = map_job(make_job)
     job.begin()
     before = boxes(job)
-    rekey(place_of(job.spec))
+    rekey(store_of(job.spec))
     assert job.run().status == "unchanged"
     job.change("INSERT INTO people VALUES ('n1', 22, 'oslo', 'a'), ('n2', 22, 'oslo', 'b'), ('n3', 22, 'oslo', 'c')")
     assert (job.run().status, set(boxes(job))) == ("published", set(before))

@@ -113,11 +113,11 @@ def test_the_earlier_name_and_view_are_gone(told: Job) -> None:
 
 def test_a_cut_in_the_chain_across_a_move_is_found(told: Job) -> None:
     from qblock.ledger.schema import tables
-    from qblock.ledger.stores import place_of
+    from qblock.ledger.stores import store_of
 
     other = renamed(told)
     move(other.spec, "people")
-    with place_of(told.spec).write() as connection:
+    with store_of(told.spec).write() as connection:
         event = tables(connection).event
         closing = (event.c.release == "people", event.c.state == "moved")
         connection.execute(event.delete().where(*closing))
@@ -218,7 +218,7 @@ def stop_and_finish(
     else:
         assert move(other.spec, "people").status == "moved"
     assert other.published() == before
-    assert not moving.pending(other.spec, moving.place_of(other.spec))
+    assert not moving.pending(other.spec, moving.store_of(other.spec))
     assert not verify(other.spec).problems
     if ends == "move" or EVERY:
         assert rollback(other.spec, 1).status == "rolled_back"

@@ -10,7 +10,7 @@ import pytest
 from qblock.cli.app import run
 from qblock.errors import Refused
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.preview import preview
 from qblock.releases import Release
 from qblock.versions import turnover
@@ -39,7 +39,7 @@ def changes(job: Job) -> dict[str, Any]:
 
 def state(job: Job) -> list[Any]:
     """Everything that the crosswalk keeps, but for when."""
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         t = crosswalk.tables
         return [
             sorted(map(repr, crosswalk.own.fetch(table.select()).to_pylist()))

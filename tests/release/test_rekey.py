@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from qblock.cli.app import run
 from qblock.errors import Busy, InputError
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release import rekey as module
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
@@ -28,7 +28,7 @@ PEOPLE = " ".join(f"{block}{i}:{block}:{'ab'[i % 2]}" for block in "qr" for i in
 
 def rows_of(job: Job) -> list[dict[str, Any]]:
     """The crosswalk's rows, by version and digest."""
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         t = crosswalk.tables.row
         found = list(crosswalk.own.fetch(sa.select(t).order_by(t.c.version, t.c.entity)).to_pylist())
     return found
@@ -39,7 +39,7 @@ def test_a_release_goes_on_with_its_new_key_as_with_the_old_one(make_job: MakeJo
     job.begin()
     before = rows_of(job)
     job.change("DELETE FROM people WHERE id = 'q0'")
-    found = rekey(place_of(job.spec))
+    found = rekey(store_of(job.spec))
     assert (found.keys, dict(found.releases)) == (2, {"people": 12})
     after = rows_of(job)
     assert len(after) == len(before)
@@ -59,25 +59,25 @@ def test_a_release_goes_on_with_its_new_key_as_with_the_old_one(make_job: MakeJo
 def test_the_event_holds_no_secret(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
     job.begin()
-    rekey(place_of(job.spec))
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    rekey(store_of(job.spec))
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         secrets = crosswalk.own.fetch(sa.select(crosswalk.tables.key.c.secret))["secret"].to_pylist()
     assert len(set(secrets)) == 2
     told = json.dumps(history(job.spec))
     assert not [secret for secret in secrets if secret in told]
-    with place_of(job.spec).read() as reader:
+    with store_of(job.spec).read() as reader:
         assert not reader.verify_chain("people")
 
 
 def test_people_are_found_by_name_after_a_new_key(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
     job.begin()
-    rekey(place_of(job.spec))
+    rekey(store_of(job.spec))
     found = erase(job.spec, ["q0", "q1"])
     assert (found.asked, found.shown) == (2, 2)
     assert job.run().status == "published"
     assert len(shown(job).split()) == 10
-    rekey(place_of(job.spec))
+    rekey(store_of(job.spec))
     # Whoever left stays out, under yet another key.
     assert job.run().status == "unchanged"
 
@@ -90,7 +90,7 @@ def test_all_releases_of_a_place_move_at_once(make_job: MakeJob) -> None:
     if job.engine == "duckdb":
         job.settings["publish"]["url"] = f"duckdb:///{job.folder}/second.duckdb"
     job.run()
-    assert dict(rekey(place_of(job.spec)).releases) == {"people": 12, "second": 12}
+    assert dict(rekey(store_of(job.spec)).releases) == {"people": 12, "second": 12}
     assert len(events(job, "rekeyed")) == 1
     assert job.run().status == "unchanged"
     job.set(release="people", publish=publish, versions=versions)
@@ -102,7 +102,7 @@ def test_nothing_is_rekeyed_while_any_release_runs(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
     job.begin()
     before = rows_of(job)
-    place = place_of(job.spec)
+    place = store_of(job.spec)
     # A release that no ledger knows yet runs as well.
     for name in ("people", "new_one"):
         with (
@@ -118,7 +118,7 @@ def test_nothing_is_rekeyed_while_any_release_runs(make_job: MakeJob) -> None:
 def test_no_release_begins_while_the_key_is_changed(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     job = people_job(make_job, PEOPLE)
     job.begin()
-    place = place_of(job.spec)
+    place = store_of(job.spec)
     said: list[str] = []
 
     def meanwhile(crosswalk: Any) -> Any:
@@ -145,16 +145,16 @@ def test_a_change_that_was_killed_before_its_event_is_written_is_finished(
     with monkeypatch.context() as patched:
         patched.setattr(conversion, "record", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            rekey(place_of(job.spec))
+            rekey(store_of(job.spec))
     assert not events(job, "rekeyed")
     if finish == "again":
-        rekey(place_of(job.spec))
+        rekey(store_of(job.spec))
         assert [event["detail"]["key"] for event in events(job, "rekeyed")] == [2, 3]
     assert job.run().status == "unchanged"
     assert events(job, "rekeyed")[0]["detail"] == {"key": 2, "people": 12}
     # Killed after the event and before what is owed was dropped: twice is once.
     number = len(events(job, "rekeyed"))
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         crosswalk.own.run(sa.insert(crosswalk.tables.rekeyed).values(release="people", key=2, people=12))
     assert job.run().status == "unchanged"
     assert len(events(job, "rekeyed")) == number
@@ -173,7 +173,7 @@ def test_a_change_that_fails_halfway_changes_nothing(make_job: MakeJob, monkeypa
     with monkeypatch.context() as patched:
         patched.setattr(module, "new_key", half)
         with pytest.raises(ZeroDivisionError):
-            rekey(place_of(job.spec))
+            rekey(store_of(job.spec))
     assert rows_of(job) == before
     assert job.run().status == "unchanged"
     assert not events(job, "rekeyed")
@@ -182,7 +182,7 @@ def test_a_change_that_fails_halfway_changes_nothing(make_job: MakeJob, monkeypa
 def test_without_a_crosswalk_there_is_no_key_to_change(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
     with pytest.raises(InputError, match="there is no crosswalk here"):
-        rekey(place_of(job.spec))
+        rekey(store_of(job.spec))
     assert not (job.folder / "qblock").exists()
 
 
@@ -197,6 +197,6 @@ def test_the_command_says_what_was_moved(make_job: MakeJob, capsys: pytest.Captu
     assert run(["ledger", "rekey", str(job.spec.path), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["status"], answer["keys"], answer["releases"]) == ("rekeyed", 3, {"people": 12})
-    with place_of(job.spec).lock("people"):
+    with store_of(job.spec).lock("people"):
         assert run(["ledger", "rekey", str(job.spec.path)]) == 4
     assert "another run of release people" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from spark_tables import spark_database_of
 
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.apply import plan
 from qblock.release.verify import verify
 from qblock.releases import Release
@@ -42,7 +42,7 @@ def test_every_transition_is_in_the_ledger(job: Job) -> None:
     assert (event["rows_source"], event["rows_published"], event["rows_suppressed"]) == (12, 12, 0)
     assert (event["quasi_identifiers"], event["node"], event["choice"]) == (["zip", "age"], [1, 2], "minimal")
     assert event["content_digest"] == result.digest
-    with place_of(job.spec).read() as reader:
+    with store_of(job.spec).read() as reader:
         assert {g.stage for g in reader.guarantees("people", 1)} == {"search"}
         assert {(g.stage, g.model, g.asked, g.satisfied) for g in reader.guarantees("people", 3)} == {
             ("recheck", "k_anonymity", "3", "4"),
@@ -226,7 +226,7 @@ def test_two_releases_of_one_source_do_not_mix(job: Job) -> None:
 
 
 def test_one_run_at_a_time(released: Job) -> None:
-    with place_of(released.spec).lock("people"), pytest.raises(Busy) as raised:
+    with store_of(released.spec).lock("people"), pytest.raises(Busy) as raised:
         released.run()
     assert raised.value.exit_status == 4
     assert len(states(released)) == 3
@@ -366,7 +366,7 @@ def test_several_sensitive_attributes_and_a_model_over_both(make_job: MakeJob) -
 def test_the_text_of_a_spec_is_kept_by_its_digest_without_urls(job: Job) -> None:
     job.set(versions={"joint": "none"}).run()
     job.run(force=True)
-    with place_of(job.spec).opened(read_only=True) as connection:
+    with store_of(job.spec).opened(read_only=True) as connection:
         schema = "qblock." if job.engine == "postgresql" else ""
         query = f"SELECT content, spec_digest, release, first_version, last_version FROM {schema}spec_texts"
         ((text, *found),) = connection.execute(sa.text(query)).all()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from qblock.errors import Refused
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.apply import plan
 from qblock.release.retype import retype, type_note
 from qblock.release.rollback import rollback
@@ -82,6 +82,6 @@ def test_a_changed_type_is_refused_and_retyped_it_is_no_other_data(
         job.run()
     assert at(job, HARMLESS).run().version == 2
     assert verify(job.spec).problems == ()
-    with place_of(job.spec).read() as reader:
+    with store_of(job.spec).read() as reader:
         assert reader.verify_chain("people") == []
     assert rollback(job.spec, 1).status == "rolled_back"

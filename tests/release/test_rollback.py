@@ -15,7 +15,7 @@ import pytest
 from qblock.cli.app import run
 from qblock.errors import Busy, Refused
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release import rollback as module
 from qblock.release.log import Reporter
 from qblock.release.rollback import CHANGED, rollback
@@ -70,7 +70,7 @@ def alter(job: Job, statement: str) -> None:
 
 def alter_ledger(job: Job, statement: str) -> None:
     if job.engine == "duckdb":
-        with closing(sqlite3.connect(str(place_of(job.spec).file), isolation_level=None)) as connection:
+        with closing(sqlite3.connect(str(store_of(job.spec).file), isolation_level=None)) as connection:
             connection.execute(statement.replace("qblock.", ""))
         return
     job.change(statement)
@@ -91,7 +91,7 @@ def test_readers_see_the_older_version_again(twice: Job) -> None:
     assert {name: last[name] for name in same} == {name: first[name] for name in same}
     assert (result.digest, result.ledger_head) == (first["content_digest"], last["digest"])
     assert history(twice.spec)["current"] == 1
-    with place_of(twice.spec).read() as reader:
+    with store_of(twice.spec).read() as reader:
         assert reader.guarantees("people", last["number"]) == reader.guarantees("people", first["number"])
         assert reader.verify_chain("people") + reader.verify_pointer("people") == []
     verified = verify(twice.spec, result.ledger_head)
@@ -282,7 +282,7 @@ def test_an_erasure_since_then(twice: Job) -> None:
     from qblock.ledger.chain import record
     from qblock.ledger.events import Event
 
-    with place_of(twice.spec).write() as connection:
+    with store_of(twice.spec).write() as connection:
         record(connection, Event(release="people", state="erased", run="x"))
     assert "people have withdrawn since it was published" in refusal(twice, 1)
 
@@ -302,7 +302,7 @@ def test_versions_without_an_entity_are_not_called_checked_together_by_a_rollbac
 
 def test_one_run_at_a_time(twice: Job) -> None:
     before = events(twice)
-    with place_of(twice.spec).lock("people"), pytest.raises(Busy):
+    with store_of(twice.spec).lock("people"), pytest.raises(Busy):
         rollback(twice.spec, 1)
     assert events(twice) == before
 

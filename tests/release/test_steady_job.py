@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from qblock.errors import Refused
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
 from qblock.release.retype import retype
@@ -286,7 +286,7 @@ def test_a_new_key_and_other_types_keep_the_state(make_job: MakeJob) -> None:
     job.change("DELETE FROM people WHERE id IN ('0', '1', '2')")
     change(job, "5", "3")
     assert job.run().waiting == {"leavers": 3, "changes": 1}
-    rekey(place_of(job.spec))
+    rekey(store_of(job.spec))
     assert job.run().waiting == {"leavers": 3, "changes": 1}
     using = " USING CAST(value AS INTEGER)" if job.engine == "postgresql" else ""
     job.change(f"ALTER TABLE people ALTER value TYPE INTEGER{using}")

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from qblock.cli.app import run
 from qblock.errors import InputError
 from qblock.ledger.history import history
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.preview import preview
 from qblock.spec import read_spec
 from qblock.versions import turnover
@@ -32,7 +32,7 @@ NOT_DECIDED = ("crosswalk_key", "crosswalk_turnover", "crosswalk_episode", "cros
 
 def kept_privately(job: Job) -> dict[str, list[tuple[Any, ...]]]:
     """Everything in the crosswalk."""
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         return {
             table.name: sorted(tuple(row.values()) for row in crosswalk.own.fetch(sa.select(table)).to_pylist())
             for table in vars(crosswalk.tables).values()
@@ -99,7 +99,7 @@ def test_a_run_that_lags_by_more_than_the_spec_allows_says_so_to_the_hook(
     assert told(max_lag=0.2) == ("unchanged", [])
     assert told(max_lag=0.19) == ("lagging", ["max_lag"])
     assert told(max_wait="1h") == ("unchanged", [])
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         t = crosswalk.tables.steady
         state = json.loads(crosswalk.own.scalar(sa.select(t.c.state)))
         state.pop("quiet", None)

@@ -13,7 +13,7 @@ from publish.test_publish_values import expected_digest
 
 from qblock.cli.app import run
 from qblock.errors import Refused
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.erase import erase
 from qblock.release.prechecks import TurnoverRefused, source_digest
 from qblock.release.rekey import rekey
@@ -52,7 +52,7 @@ def confirmed(job: Job) -> Job:
 
 def kept(job: Job) -> dict[str, int]:
     """How many are kept in each state."""
-    with open_crosswalk(place_of(job.spec)) as crosswalk:
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
         t = crosswalk.tables.turnover
         query = sa.select(t.c.state, sa.func.count().label("n")).where(t.c.release == job.spec.release)
         rows = crosswalk.own.fetch(query.group_by(t.c.state)).to_pylist()
@@ -115,7 +115,7 @@ def test_who_waits_counts_once_and_others_in_their_place_count_again(make_job: M
     delete(job, "w3")
     assert (outcome(job), kept(job)) == ("unchanged", {"waiting": 2})
     insert(job, "w3:q:a w4:q:b")
-    rekey(place_of(job.spec))
+    rekey(store_of(job.spec))
     assert (outcome(job), kept(job)) == ("unchanged", {"waiting": 4})
     delete(job, "w1", "w2", "w3", "w4")
     insert(job, "x1:q:a x2:q:a x3:q:a x4:q:b")
@@ -195,7 +195,7 @@ def test_random_people_who_come_and_go_are_counted_as_by_hand(make_job: MakeJob)
             delete(job, *going)
         insert(job, " ".join(f"{name}:q:{rng.choice('ab')}" for name in sorted(coming)))
         here = (here - going) | coming
-        with open_crosswalk(place_of(job.spec)) as crosswalk:
+        with open_crosswalk(store_of(job.spec)) as crosswalk:
             out = crosswalk.own.scalar(sa.select(sa.func.count()).select_from(crosswalk.tables.apart))
         if out:
             break  # a cohort failed or left, and its people do not count any more

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from qblock.errors import Refused
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.verify import verify
 from qblock.results.release import Verified
 from release.jobs import ATTRIBUTES, Job
@@ -34,7 +34,7 @@ def tamper(job: Job, *statements: str) -> None:
 def tamper_ledger(job: Job, statement: str) -> None:
     """Change the ledger; its tables are named as in schema qblock."""
     if job.engine == "duckdb":
-        with closing(sqlite3.connect(str(place_of(job.spec).file), isolation_level=None)) as connection:
+        with closing(sqlite3.connect(str(store_of(job.spec).file), isolation_level=None)) as connection:
             connection.execute(statement.replace("qblock.", ""))
         return
     job.change(statement)

@@ -37,7 +37,7 @@ from engines import Absent, create_table, sql_engine
 from qblock import __version__
 from qblock.cli import output
 from qblock.cli.app import run
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.spec import load_spec
 
 pytestmark = pytest.mark.handed_on
@@ -125,7 +125,7 @@ class Shell:
 
     def do_locked(self, given: str, *words: str) -> int:
         spec = load_spec(Path("release.yaml"))
-        with place_of(spec).lock(spec.release):
+        with store_of(spec).lock(spec.release):
             return run(list(words[1:]))
 
     def do_sql(self, given: str) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qblock.ledger.stores import place_of_url
+from qblock.ledger.stores import store_of_url
 from qblock.spec import Spec
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk, prepare
 from qblock.versions.episodes import Mode
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     failed = False
     with tempfile.TemporaryDirectory() as folder:
-        place = place_of_url("sqlite:///qblock/ledger.sqlite", Path(folder))
+        place = store_of_url("sqlite:///qblock/ledger.sqlite", Path(folder))
         prepare(place)
         warehouse = DuckdbWarehouse(None)
         modes: tuple[Mode | None, ...] = ("episodes", None)

@@ -11,7 +11,7 @@ import pytest
 from engines import database
 
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of_url
+from qblock.ledger.stores import store_of_url
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk, prepare
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.postgresql import PostgresqlWarehouse
@@ -31,14 +31,14 @@ def empty_crosswalk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakePl
             kind = server or engine
             if kind not in made:
                 url = stack.enter_context(database(server)) if server else "sqlite:///qblock/ledger.sqlite"
-                made[kind] = place_of_url(url, tmp_path_factory.mktemp("crosswalk"))
+                made[kind] = store_of_url(url, tmp_path_factory.mktemp("crosswalk"))
                 prepare(made[kind])
             if not server:
                 shutil.copytree(made[kind].folder, folder / "qblock")
-                yield place_of_url("sqlite:///qblock/ledger.sqlite", folder)
+                yield store_of_url("sqlite:///qblock/ledger.sqlite", folder)
             else:
                 with database(server, made[kind].url.database or "") as url:
-                    yield place_of_url(url, folder)
+                    yield store_of_url(url, folder)
 
         yield copy
 

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from engines import sql_engine
 
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.search.run import open_task
 from qblock.search.task import Task
 from qblock.spec import Spec, read_spec
@@ -52,7 +52,7 @@ def make_spec(url: str, folder: Path, attributes: str = ATTRIBUTES, limit: int =
 @contextmanager
 def opened(spec: Spec, **more: Any) -> Iterator[tuple[Task, Crosswalk, Admission]]:
     """A task over what is admitted, and the crosswalk; committed at the end."""
-    place = place_of(spec)
+    place = store_of(spec)
     prepare(place)
     admission = Admission(spec, place, **more)
     with open_task(spec, relation=admission) as task:
@@ -117,7 +117,7 @@ def test_without_freezing_a_lone_move_would_be_refused(warehouse, tmp_path: Path
     spec = make_spec(url, tmp_path)
     assert publish(spec, 1, (1, 2)).passed
     change(url, "UPDATE people SET zip = '22' WHERE id = 0")
-    place = place_of(spec)
+    place = store_of(spec)
     with open_task(spec) as task, open_crosswalk(place, task.source.session) as crosswalk:
         chosen = task.assess((1, 2))
         references = [[part.reference for part in parts] for parts in chosen.counts.parts]
@@ -226,7 +226,7 @@ def test_a_release_whose_versions_are_not_checked_together_takes_the_table_as_it
     spec = read_spec(
         SPEC.format(attributes=ATTRIBUTES, limit=0) + "versions: {joint: none}\n", tmp_path / "spec.yaml", {"URL": url}
     )
-    with open_task(spec, relation=Admission(spec, place_of(spec))) as task:
+    with open_task(spec, relation=Admission(spec, store_of(spec))) as task:
         assert isinstance(task.source.relation, sa.TableClause)
     assert not (tmp_path / "qblock").exists()
 

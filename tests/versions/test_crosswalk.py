@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from engines import sql_engine
 
 from qblock.errors import InputError
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.search.assessment import Assessment
 from qblock.search.run import open_task
 from qblock.search.task import Task
@@ -60,7 +60,7 @@ def make_spec(url: str, folder: Path, more: str = PRIVACY) -> Spec:
 
 @contextmanager
 def opened(spec: Spec) -> Iterator[tuple[Task, Crosswalk]]:
-    place = place_of(spec)
+    place = store_of(spec)
     prepare(place)
     with open_task(spec) as task, open_crosswalk(place, task.source.session) as crosswalk:
         yield task, crosswalk

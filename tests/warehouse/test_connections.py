@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 import qblock
 from qblock.errors import InputError
-from qblock.ledger.stores import place_of_url
+from qblock.ledger.stores import store_of_url
 from qblock.warehouse import TableName, duckdb_session, open_warehouse, postgresql_session
 from qblock.warehouse.duckdb import DuckdbWarehouse
 
@@ -137,7 +137,7 @@ def test_a_login_that_has_set_everything_otherwise_changes_nothing(login: tuple[
         assert found.pop("default_transaction_isolation") == isolation
         assert found == expected
     opened.close()
-    with place_of_url(url, tmp_path).write() as connection:
+    with store_of_url(url, tmp_path).write() as connection:
         assert connection.scalar(sa.text("SHOW search_path")) == "pg_catalog, qblock, pg_temp"
         assert connection.scalar(sa.text("SHOW transaction_isolation")) == "read committed"
         assert connection.scalar(sa.text("SHOW TimeZone")) == "UTC"
@@ -218,7 +218,7 @@ def test_duckdb_writes_and_reads_times_as_utc(zone: str, tmp_path: Path, monkeyp
             assert tuple(row) == expected
             assert session.scalar("SELECT current_setting('Calendar')") == "gregorian"
         warehouse.close()
-    with place_of_url(f"sqlite:///{tmp_path}/ledger.sqlite", tmp_path).crosswalk.write() as connection:
+    with store_of_url(f"sqlite:///{tmp_path}/ledger.sqlite", tmp_path).crosswalk.write() as connection:
         assert connection.scalar(sa.text("SELECT current_setting('TimeZone')")) == "UTC"
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Busy
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of_url
+from qblock.ledger.stores import store_of_url
 from qblock.warehouse import kept_sessions
 from qblock.warehouse.kept_sessions import kept_sessions as keeping
 
@@ -21,7 +21,7 @@ PROCESS = sa.text("SELECT pg_catalog.pg_backend_pid()")
 
 @pytest.fixture
 def place(postgresql_url: str, tmp_path: object) -> Store:
-    made = place_of_url(postgresql_url, tmp_path)  # type: ignore[arg-type]
+    made = store_of_url(postgresql_url, tmp_path)  # type: ignore[arg-type]
     made.upgrade()
     return made
 

@@ -25,8 +25,8 @@ from qblock.cli.app import run
 from qblock.errors import Busy, InputError
 from qblock.ledger.history import history
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of_url
 from qblock.ledger.stores import postgresql_locks as holder
+from qblock.ledger.stores import store_of_url
 from qblock.ledger.stores.postgresql_locks import lock_key, lock_session
 from qblock.release.erase import erase
 from qblock.release.rollback import rollback
@@ -142,7 +142,7 @@ def test_no_lock_is_taken_in_a_shared_server_session(postgresql_url: str, tmp_pa
     with (
         Pooler(postgresql_url, mode) as pool,
         pytest.raises(InputError, match=TRANSACTION),
-        place_of_url(pool.url, tmp_path).lock("r"),
+        store_of_url(pool.url, tmp_path).lock("r"),
     ):
         pass
     assert locks(postgresql_url) == []
@@ -152,7 +152,7 @@ def test_no_lock_is_taken_in_a_shared_server_session(postgresql_url: str, tmp_pa
 def pooled(postgresql_url: str, tmp_path: Path) -> Iterator[tuple[Pooler, Store]]:
     """A pooler that gives each client a server session of its own as long as it can, and a place behind it."""
     with Pooler(postgresql_url, "own") as pool:
-        yield pool, place_of_url(pool.url, tmp_path)
+        yield pool, store_of_url(pool.url, tmp_path)
 
 
 def borrow(pool: Pooler, process: int) -> list[psycopg.Connection[Any]]:
@@ -221,7 +221,7 @@ def test_a_lock_whose_owner_is_gone_is_reported_as_that(
     with Pooler(server, "own") as pool:
         monkeypatch.setenv("POOLED", pool.url)
         killed = start(
-            "place = place_of_url(os.environ['POOLED'], pathlib.Path())\n"
+            "place = store_of_url(os.environ['POOLED'], pathlib.Path())\n"
             "with place.lock('r'): print('held', flush=True); sys.stdin.readline()\n"
         )
         assert killed.stdout is not None

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.errors import InputError, QblockError
-from qblock.ledger.stores import place_of_url
+from qblock.ledger.stores import store_of_url
 from qblock.profiling.first_spec import source_of_table
 from qblock.profiling.words import CODES
 from qblock.spec.urls import has_password
@@ -90,7 +90,7 @@ def test_patterns_are_compared_by_rlike() -> None:
 
 def test_ledgers_are_refused() -> None:
     with pytest.raises(InputError, match="there is no ledger on Spark"):
-        place_of_url("sc://host", Path())
+        store_of_url("sc://host", Path())
 
 
 def test_a_first_spec_names_the_catalog_of_its_table() -> None:

@@ -21,7 +21,7 @@ from sqlalchemy.schema import CreateSchema, CreateTable, DropTable, SetTableComm
 
 from qblock.demo.people import ROWS, SEED, WORDS, generate, hierarchies
 from qblock.errors import InputError, QblockError
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.resources import sql_text
 from qblock.spec import Spec, read_spec
 from qblock.warehouse import duckdb_session
@@ -139,7 +139,7 @@ def _check(directory: Path, known: dict[str, str | None], texts: dict[str, str],
 
 
 def _check_ledger(spec: Spec, folder: Path) -> None:
-    place = place_of(spec)
+    place = store_of(spec)
     if not place.exists:
         return
     with place.read() as reader:

@@ -49,7 +49,7 @@ def newest(connection: sa.Connection, release: str) -> tuple[int, str] | None:
 def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = ()) -> str:
     """Append an event with its guarantees in the transaction of the caller; returns its digest, the release's new head.
 
-    connection: to the database of the place; a file to the ledger's own (`Store.write`). The caller
+    connection: to the database of the store; a file to the ledger's own (`Store.write`). The caller
     holds the release's lock. Raises nothing of its own; a second writer of the release fails at the primary key.
     """
     ledger = tables(connection)

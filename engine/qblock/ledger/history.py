@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from qblock.ledger.events import LISTS, PUBLISHING, RecordedEvent, time_text
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.spec import Spec
 
 
@@ -16,7 +16,7 @@ def history(spec: Spec) -> dict[str, Any]:
     the spec allowed (None: it allowed any). retired_at: when the view was taken away, if it was. margin_trend: how
     the distance between asked and satisfied changes.
     """
-    with place_of(spec).read() as reader:
+    with store_of(spec).read() as reader:
         events = reader.history(spec.release)
         current = reader.current(spec.release)
         guarantees = [

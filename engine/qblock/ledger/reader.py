@@ -28,7 +28,7 @@ from qblock.ledger.schema import schema_of, tables
 class LedgerReader:
     """What the ledger says about a release, as far as the connection's transaction sees it.
 
-    connection: to the place's database (in files to the ledger's), or None for a ledger that does not exist.
+    connection: to the store's database (in files to the ledger's), or None for a ledger that does not exist.
     The rows of a release are read once; what contradicts the pointer row, which a run may have changed since, is read
     again.
     """

@@ -53,11 +53,11 @@ def new_stamp() -> str:
     return secrets.token_hex(16)
 
 
-def begin(place: Store, tag: ObjectTag, run: str, joint: str | None = None) -> None:
+def begin(store: Store, tag: ObjectTag, run: str, joint: str | None = None) -> None:
     """Write a version and its stamp down in the ledger, in a transaction of its own. joint: how it is checked together
     with others, where it is."""
     row = {"release": tag.release, "version": tag.version, "stamp": tag.stamp, "run": run, "joint": joint}
-    with place.write() as connection:
+    with store.write() as connection:
         connection.execute(tables(connection).begun.insert(), [row | {"recorded_at": time_text(datetime.now(UTC))}])
 
 
@@ -131,13 +131,13 @@ class Written:
         return f"and that is not the version {version} that the ledger knows"
 
 
-def written(place: Store, release: str) -> Written:
-    """What the ledger of a place has written down of a release."""
-    with place.read() as reader:
+def written(store: Store, release: str) -> Written:
+    """What the ledger of a store has written down of a release."""
+    with store.read() as reader:
         return Written.of(reader, release)
 
 
-def record_refusal(place: Store, release: str, run: str, error: Refused) -> None:
+def record_refusal(store: Store, release: str, run: str, error: Refused) -> None:
     """Record in the ledger why nothing was done."""
-    with place.write() as connection:
+    with store.write() as connection:
         record(connection, Event(release=release, state="refused", run=run, reason=str(error)))

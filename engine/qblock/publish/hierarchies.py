@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError
 from qblock.hierarchy import Hierarchy, Layout, write_csv
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.helpers import shortened
 from qblock.publish.targets import write_dimensions
 from qblock.search.task import Task
@@ -65,11 +65,11 @@ def load_hierarchies(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
     elsewhere = write_dimensions(spec, tables)
     if elsewhere is not None:
         return elsewhere
-    place = place_of(spec)
-    schema = ENGINES[place.engine].facts.private_schema
-    beside = place.beside("hierarchies")
-    if beside == place:
-        place.upgrade()
+    store = store_of(spec)
+    schema = ENGINES[store.engine].facts.private_schema
+    beside = store.beside("hierarchies")
+    if beside == store:
+        store.upgrade()
     engine = beside.create_engine()
     try:
         with beside.translated(), engine.begin() as connection:

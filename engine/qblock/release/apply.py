@@ -8,7 +8,7 @@ from functools import partial
 from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.bounds import check_copied
 from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
 from qblock.publish.digest import content_digest
@@ -58,17 +58,17 @@ def release(
     data that must be fixed, Busy, and QblockError for faults; refusals and faults are in the ledger then, and what was
     published before stays published.
     """
-    with place_of(spec) as place:
-        run = Run(plan(spec, force=force, wait=wait, judge=False, place=place), progress, reporter, force=force)
+    with store_of(spec) as store:
+        run = Run(plan(spec, force=force, wait=wait, judge=False, store=store), progress, reporter, force=force)
         run.perform()
         return run.result()
 
 
 @kept_sessions()
-def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True, place: Store | None = None) -> Plan:
-    """The steps of a release of this spec. place: of the spec, where it is open. judge: as of `opening`, and raises
+def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True, store: Store | None = None) -> Plan:
+    """The steps of a release of this spec. store: of the spec, where it is open. judge: as of `opening`, and raises
     what that does."""
-    planned = opening(spec, place or place_of(spec), wait, judge, rights=True)
+    planned = opening(spec, store or store_of(spec), wait, judge, rights=True)
     models, engine = models_named(spec), engine_of_source(spec)
     published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
     return planned.then(
@@ -89,7 +89,7 @@ def _search_step(planned: Plan, models: tuple[str, ...]) -> Step:
     spec, search = planned.spec, planned.spec.search
     if spec.pinned is not None:
         return CheckNode(spec.pinned, models)
-    named = named_map(spec, planned.place)
+    named = named_map(spec, planned.store)
     if named is not None:
         return CheckMap(named.event.version or 0, models)
     strategy: str = search.strategy
@@ -135,7 +135,7 @@ class Snapshot(Step):
         run.joint.check_withdrawn()
         check_comparable_versions(run)
         session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
-        stated = inherited_map(spec, run.place, run.ledger.current)
+        stated = inherited_map(spec, run.store, run.ledger.current)
         precheck_source(run, session, refused, labels=stated is not None)
         run.fingerprint = fingerprint(run, session)
         if is_unchanged(run):
@@ -146,14 +146,14 @@ class Snapshot(Step):
         fewer = run.joint.let_in(source)
         if fewer is not None:
             source = open_recoded(spec, session, stated, relation=fewer, instead_of=source)
-        run.named = None if stated is not None else named_map(spec, run.place)
+        run.named = None if stated is not None else named_map(spec, run.store)
         run.task = run.transaction.enter_context(task_over(run.joint.settled(source)))
         if run.identity.source is None:  # it was made since
             run.settle_identity()
         run.joint.opened(run.task.source)
         if run.joint.inherited is None:
             # Other releases have the same crosswalk, and a search may take long.
-            run.place.close_crosswalk()
+            run.store.close_crosswalk()
 
 
 @dataclass(frozen=True)
@@ -320,7 +320,7 @@ class CopyVersion(Step):
         run.reserve_version(run.version)
         if run.joint.inherited is not None:
             # Nothing was searched, so it is still open; to copy rows and to count them again may take long.
-            run.place.close_crosswalk()
+            run.store.close_crosswalk()
         shown = run.chosen.shown(run.spec, run.task.source, run.version, run.ledger.version)
         run.target.stage(run.task.source.session, run.chosen.copy, shown, run.tag, run.record)
         # The snapshot ends here: what follows reads only the copy.
@@ -360,7 +360,7 @@ class Publish(Step):
 
     def perform(self, run: Run) -> None:
         run.lock.check()
-        roles.judge(run.spec, run.place, run.identity, running=True)
+        roles.judge(run.spec, run.store, run.identity, running=True)
         if not run.joint.still_complete(run.checked.rows.session):
             raise Refused(
                 "another release that the same readers may hold was published meanwhile; nothing is published, the "

@@ -78,6 +78,6 @@ class _DryRun(Run):
 
     def tell(self, reason: str) -> None:
         event = Event(release=self.spec.release, state="dry_run", run=self.id, detail=self.joint.detail, reason=reason)
-        with self.place.write() as connection:
+        with self.store.write() as connection:
             record(connection, event)
         self.told = True

@@ -11,7 +11,7 @@ from qblock.effects import current_effects
 from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.stamps import record_refusal
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release.apply import plan, release
 from qblock.release.job import Job, Plan, Step, opening
 from qblock.release.log import Reporter
@@ -98,7 +98,7 @@ class ErasureRequest:
     def plan(self, spec: Spec, wait: float, *, judge: bool = True) -> Plan:
         """The steps by which people withdraw; judge: as of `opening`, and raises what that does."""
         # Withdrawing asks nothing of the target: what is wrong with it must not keep a withdrawal from being recorded.
-        planned = opening(spec, place_of(spec), wait, judge, checked=judge)
+        planned = opening(spec, store_of(spec), wait, judge, checked=judge)
         column = spec.entity or ""
         find = FindMissing(column, self.confirm) if self.missing else FindPeople(len(self.names), column)
         if not self.now:
@@ -156,20 +156,20 @@ def plan_erase(
     planned = request.plan(spec, wait)
     if not (now or missing) or planned.refused:
         return planned.answer()
-    place = planned.place
-    if not planned.is_upgraded or not has_crosswalk(place):
+    store = planned.store
+    if not planned.is_upgraded or not has_crosswalk(store):
         return planned.answer([NOT_COUNTED] if planned.revision else [])
     notes: list[str] = []
     number = shared = None
-    with place.lock(spec.release, wait):
+    with store.lock(spec.release, wait):
         if missing:
-            absent = missing_people(place, spec, request)
+            absent = missing_people(store, spec, request)
             digests: Sequence[str] = absent.digests
             number, notes = len(digests), [said_missing(absent)]
         else:
-            digests = named_people(place, spec, request.names)
+            digests = named_people(store, spec, request.names)
         if now and digests:
-            shared = count_sharing(place, spec, digests)
+            shared = count_sharing(store, spec, digests)
             notes.append(str(shared))
     return planned.answer(notes, missing=number, sharing=None if shared is None else shared.to_dict())
 
@@ -243,7 +243,7 @@ class _Erasure(Job):
     def record_failure(self, error: BaseException) -> None:
         """Only what was found out of the private state: whoever is named stays out of the ledger."""
         if isinstance(error, Refused) and self.identity_known and not self.state_known:
-            record_refusal(self.place, self.spec.release, self.id, error)
+            record_refusal(self.store, self.spec.release, self.id, error)
 
 
 @dataclass(frozen=True)
@@ -259,8 +259,8 @@ class FindPeople(Step):
         )
 
     def perform(self, run: _Erasure) -> None:
-        prepare(run.place)
-        run.digests = named_people(run.place, run.spec, run.request.names)
+        prepare(run.store)
+        run.digests = named_people(run.store, run.spec, run.request.names)
 
 
 @dataclass(frozen=True)
@@ -278,8 +278,8 @@ class FindMissing(Step):
         )
 
     def perform(self, run: _Erasure) -> None:
-        prepare(run.place)
-        absent = missing_people(run.place, run.spec, run.request)
+        prepare(run.store)
+        absent = missing_people(run.store, run.spec, run.request)
         run.digests = absent.digests
         run.reporter.report(said_missing(absent))
         if not absent.digests:
@@ -295,7 +295,7 @@ class CountSharing(Step):
         )
 
     def perform(self, run: _Erasure) -> None:
-        run.sharing = count_sharing(run.place, run.spec, run.digests)
+        run.sharing = count_sharing(run.store, run.spec, run.digests)
         run.reporter.report(str(run.sharing))
         if run.agree is not None:
             if not run.agree(run.sharing):
@@ -315,12 +315,12 @@ class SetApart(Step):
         )
 
     def perform(self, run: _Erasure) -> None:
-        place, spec, digests = run.place, run.spec, run.digests
-        with current_effects().committing(RECORDED, partial(_recorded, place, spec, digests, self.now)):
-            run.shown, run.stuck, run.removal = _exclude(place, spec, digests, self.now)
+        store, spec, digests = run.store, run.spec, run.digests
+        with current_effects().committing(RECORDED, partial(_recorded, store, spec, digests, self.now)):
+            run.shown, run.stuck, run.removal = _exclude(store, spec, digests, self.now)
         if run.removal is not None:
             people = {"people": run.shown, "companions": len(run.removal.companions)}
-            record_erasure(place, spec.release, run.id, people)
+            record_erasure(store, spec.release, run.id, people)
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,7 @@ class PublishWithout(Step):
         except QblockError as error:
             other = _release_run(run)
             other.read_ledger()
-            with run.place.lock(run.spec.release, run.wait):
+            with run.store.lock(run.spec.release, run.wait):
                 other.retire_versions(run.spec.versions.keep)
             version = other.ledger.version
             if version in concerned:
@@ -363,7 +363,7 @@ class DropShowing(Step):
     def perform(self, run: _Erasure) -> None:
         done = run.release_result
         if done is None or done.status == "unchanged":
-            with run.place.lock(run.spec.release, run.wait):
+            with run.store.lock(run.spec.release, run.wait):
                 run.left = _release_run(run).retire_versions(self.keep)
 
 
@@ -371,16 +371,16 @@ def _concerned(removal: Removal) -> set[int]:
     return {version.version for version in removal.versions}
 
 
-def _recorded(place: Store, spec: Spec, digests: Sequence[str], now: bool) -> str | None:
+def _recorded(store: Store, spec: Spec, digests: Sequence[str], now: bool) -> str | None:
     """RECORDED where everybody of these is out, or waits to be."""
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         states = [OUT] if now else [OUT, LEAVING, FAILED, WAITING]
         return RECORDED if set(digests) <= set(entities_apart(crosswalk, spec.release, states)) else None
 
 
-def _exclude(place: Store, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
+def _exclude(store: Store, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
     """How many of those named were ever shown, how many are of batches that failed, and what is taken out."""
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         # First, so that everybody who leaves with them counts, whom a version has shown or not.
         removal = whole_cells(crosswalk, spec, digests) if now else None
         shown = withdraw(crosswalk, spec, digests)
@@ -397,18 +397,18 @@ def _release_run(run: _Erasure) -> Run:
 
 def _is_retired(run: _Erasure) -> bool:
     """Whether the release shows nothing, as it was retired: then no version without the people is to be published."""
-    with run.place.read() as reader:
+    with run.store.read() as reader:
         return reader.retired_by(run.spec.release) is not None
 
 
-def named_people(place: Store, spec: Spec, names: Sequence[str]) -> list[str]:
+def named_people(store: Store, spec: Spec, names: Sequence[str]) -> list[str]:
     """The digests of all who are named. Raises InputError where a name is nobody's: how many are, never which."""
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         digests = kept_people(crosswalk, spec.release, names)
     if digests is None:
         with (
             open_snapshot(spec, name_values=False) as session,
-            open_crosswalk(place, session, read_only=True) as crosswalk,
+            open_crosswalk(store, session, read_only=True) as crosswalk,
         ):
             digests, unknown = looked_up(crosswalk, spec, session, names)
         if unknown:
@@ -417,12 +417,12 @@ def named_people(place: Store, spec: Spec, names: Sequence[str]) -> list[str]:
     return [digest for digest in digests if digest is not None]
 
 
-def missing_people(place: Store, spec: Spec, request: ErasureRequest) -> Missing:
+def missing_people(store: Store, spec: Spec, request: ErasureRequest) -> Missing:
     """Whom the source has no more. Raises what `versions.people` raises, and Refused for another number than was
     confirmed, or where none was and they are more than one in `turnover.ONE_IN`: the source may be wrong."""
-    with place.read() as reader:
+    with store.read() as reader:
         versions, current = reader.kept_versions(spec.release), reader.pointer(spec.release)
-    with open_snapshot(spec, name_values=False) as session, open_crosswalk(place, session, read_only=True) as crosswalk:
+    with open_snapshot(spec, name_values=False) as session, open_crosswalk(store, session, read_only=True) as crosswalk:
         absent = missing_of(crosswalk, spec, session, versions, current, now=request.now)
     number = len(absent.digests)
     if request.confirm not in (None, number):
@@ -443,12 +443,12 @@ class _Counted(Exception):
     """Leaves a transaction that is not to be kept."""
 
 
-def count_sharing(place: Store, spec: Spec, digests: Sequence[str]) -> Sharing:
+def count_sharing(store: Store, spec: Spec, digests: Sequence[str]) -> Sharing:
     """How many share the joint cells of people (digests); under the release's lock. Keeps nothing."""
-    with place.read() as reader:
+    with store.read() as reader:
         published = reader.kept_versions(spec.release)
     try:
-        with open_crosswalk(place) as crosswalk:
+        with open_crosswalk(store) as crosswalk:
             shared = sharing(crosswalk, spec, digests, published)
             raise _Counted
     except _Counted:

@@ -13,9 +13,9 @@ from qblock.publish.targets import Identity
 from qblock.spec import Spec
 
 
-def check_identity(spec: Spec, place: Store, identity: Identity) -> None:
+def check_identity(spec: Spec, store: Store, identity: Identity) -> None:
     """Raise Refused where the release is published from another source, as another view, or under another name now."""
-    with place.read() as reader:
+    with store.read() as reader:
         problem = difference(reader, spec, identity)
     if problem is not None:
         raise Refused(problem)

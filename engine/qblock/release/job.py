@@ -69,7 +69,7 @@ class Lock(Step):
         return f"Take the lock of release {self.release}{wait}: one run at a time."
 
     def perform(self, job: Job) -> None:
-        job.lock = job.lock_held.enter_context(job.place.lock(self.release, self.wait))
+        job.lock = job.lock_held.enter_context(job.store.lock(self.release, self.wait))
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class UpgradeLedger(Step):
     def perform(self, job: Job) -> None:
         lacks = job.plan.stopping
         try:
-            job.place.upgrade()
+            job.store.upgrade()
             job.ledger_ready = True
         except QblockError as error:
             if not (lacks and denied(error)):
@@ -109,7 +109,7 @@ class CheckPrivateState(Step):
     def perform(self, job: Job) -> None:
         # First: what another release left is not ours to settle, and what a move has not finished has its earlier name.
         job.settle_identity()
-        for note in private_state.check(job.spec, job.place, job.target, joint=self.joint):
+        for note in private_state.check(job.spec, job.store, job.target, joint=self.joint):
             job.reporter.report(note)
             job.notes.append(note)
         job.state_known = True
@@ -132,7 +132,7 @@ class Plan:
     those that an administrator must grant, where they were looked for."""
 
     spec: Spec
-    place: Store
+    store: Store
     target: Target
     steps: tuple[Step, ...]
     current: int | None
@@ -164,9 +164,9 @@ class Plan:
         """Why a run would be refused now: private state that was lost or is older. Reads the ledger."""
         if not (self.revision is None or self.is_upgraded) or self.stopping:
             return []
-        spec, place = self.spec, self.place
-        comparison = private_state.compare(spec, place, self.target, joint=spec.checked_together)
-        lost = private_state.refusal(place, spec.release, comparison.problems)
+        spec, store = self.spec, self.store
+        comparison = private_state.compare(spec, store, self.target, joint=spec.checked_together)
+        lost = private_state.refusal(store, spec.release, comparison.problems)
         return [f"a run would be refused: {lost}"] if comparison.problems else []
 
     def answer(self, notes: Sequence[str] = (), **more: Any) -> Planned:
@@ -184,45 +184,45 @@ class Plan:
         return Planned.model_validate(fields)
 
 
-def opening(spec: Spec, place: Store, wait: float, judge: bool, *, checked: bool = True, rights: bool = False) -> Plan:
+def opening(spec: Spec, store: Store, wait: float, judge: bool, *, checked: bool = True, rights: bool = False) -> Plan:
     """The steps that every job begins with. judge: whether to compare the spec with the ledger, as a run does under the
     release's lock; checked: whether target and cohorts are; rights: whether those that are missing are looked for.
 
     Raises InputError for a target that cannot be used (inside the source, unknown reader), Refused for another source
     or view than the ledger has of the release, QblockError where the ledger's database cannot be reached.
     """
-    with place:
-        target = target_of(spec, place)
+    with store:
+        target = target_of(spec, store)
         # What a move has not finished yet has its earlier name.
-        notes = [] if not checked or move.pending(spec, place) else target.check()
+        notes = [] if not checked or move.pending(spec, store) else target.check()
         if checked:
             check_cohorts(spec)
         has_roles = engine_of_source(spec).facts.has_roles
         missing = (target.needs().missing if has_roles else ()) if rights else None
         stopping = any(right.stops for right in missing or ())
         try:
-            revision, current, version = _ledger(spec, place)
+            revision, current, version = _ledger(spec, store)
         except QblockError as error:
             if not (stopping and denied(error)):
                 raise
             revision, current, version = UNKNOWN, None, 1
         if judge and not stopping and revision in (None, schema.revisions()[-1]):
             identity = target.identity()
-            check_identity(spec, place, identity)
-            notes += roles.judge(spec, place, identity)
+            check_identity(spec, store, identity)
+            notes += roles.judge(spec, store, identity)
         steps = (
             Lock(spec.release, wait),
             UpgradeLedger(revision, schema.revisions()[-1]),
             CheckPrivateState(spec.release, spec.checked_together),
         )
-        return Plan(spec, place, target, steps, current, tuple(notes), version, missing)
+        return Plan(spec, store, target, steps, current, tuple(notes), version, missing)
 
 
-def _ledger(spec: Spec, place: Store) -> tuple[str | None, int | None, int]:
+def _ledger(spec: Spec, store: Store) -> tuple[str | None, int | None, int]:
     """Revision, current and next version. An older ledger is read after its upgrade, by the release itself."""
-    if not place.exists:
+    if not store.exists:
         return None, None, 1
-    with place.opened(read_only=True) as connection:
+    with store.opened(read_only=True) as connection:
         revision = schema.known_revision(connection)
         if revision != schema.revisions()[-1]:
             return revision, None, 1
@@ -247,11 +247,11 @@ class Job:
 
     def __init__(self, plan: Plan, reporter: Reporter | None = None) -> None:
         self.plan = plan
-        self.spec, self.place, self.target = plan.spec, plan.place, plan.target
+        self.spec, self.store, self.target = plan.spec, plan.store, plan.target
         self.id = secrets.token_hex(8)
         self.reporter = (reporter or Reporter()).of_run(self.id, self.spec.release)
         self.notes = list(plan.notes)
-        self.joint = joint_versions(self.spec, self.place, self.id, self.notes)
+        self.joint = joint_versions(self.spec, self.store, self.id, self.notes)
         self.lock_held = ExitStack()
         self.transaction = ExitStack()
         self.ledger_ready = self.identity_known = self.state_known = self.unchanged = self.published = False
@@ -263,7 +263,7 @@ class Job:
         One that raises StartOver has the run begin again with the snapshot. Whatever else is raised is recorded, once
         the ledger can be written and while nothing is published.
         """
-        with self.place.running(), self.lock_held, names_of_a_run():
+        with self.store.running(), self.lock_held, names_of_a_run():
             try:
                 left = list(self.plan.steps)
                 while left and not self.unchanged:
@@ -297,19 +297,19 @@ class Job:
     def settle_identity(self) -> None:
         """Find source and view; raises Refused where the ledger has others under this name."""
         self.identity = self.target.identity()
-        check_identity(self.spec, self.place, self.identity)
-        move.finish(self.spec, self.place, self.target)
+        check_identity(self.spec, self.store, self.identity)
+        move.finish(self.spec, self.store, self.target)
         self.identity_known = True
 
     def clear_leftovers(self) -> None:
         """Refuse what readers may not hold beside each other, and settle what stopped runs have left."""
-        self.notes += roles.judge(self.spec, self.place, self.identity)
+        self.notes += roles.judge(self.spec, self.store, self.identity)
         self.check_not_retired()
         self.settle_unfinished()
 
     def check_not_retired(self) -> None:
         """Raise Refused for a release that was retired; what a stopped run left of its view is taken away first."""
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             event = reader.retired_by(self.spec.release)
         if event is not None:
             self.target.unpublish()
@@ -318,7 +318,7 @@ class Job:
     def settle_unfinished(self) -> None:
         """Under the release's lock: settle every version that no run has finished, and report what was done."""
         release, settled = self.spec.release, False
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             last = reader.last_events(release)
             guarantees = {v: reader.guarantees(release, e.number) for v, e in last.items()}
             published = reader.kept_versions(release)
@@ -327,7 +327,7 @@ class Job:
                 continue
             settled, failed = True, {"state": "failed", "run": self.id}
             is_live = event.state == "checked" and self.target.is_live(version)
-            with self.place.write() as connection:
+            with self.store.write() as connection:
                 if is_live:
                     state = "rolled_back" if version in published else "published"
                     now = event.again(state=state, run=self.id, reason=None)
@@ -347,14 +347,14 @@ class Job:
 
     def kept_versions(self) -> list[int]:
         """The versions that were published and not dropped since."""
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             return reader.kept_versions(self.spec.release)
 
     def record_failure(self, error: BaseException) -> None:
         """Record why a run ended without a publication, as far as that can be; the error itself is what is raised."""
         release, stopped = self.spec.release, not isinstance(error, Exception)
         with suppress(Exception):
-            with self.place.read() as reader:
+            with self.store.read() as reader:
                 last = reader.last_event(release)
             own = last if last is not None and last.run == self.id else None
             if own is not None and self._has_landed(own):
@@ -368,7 +368,7 @@ class Job:
                 reason=_reason_of(error),
                 **self.failure_columns(unfinished),
             )
-            with self.place.write(SECONDS) as connection:
+            with self.store.write(SECONDS) as connection:
                 record(connection, event)
                 if event.version is not None and self.builds:
                     forget_kept(connection, release, [event.version])
@@ -393,10 +393,10 @@ class Job:
 
         On DuckDB a file that was renamed into place is read, though the ledger says so only after the next run.
         """
-        if not self.place.exists:
+        if not self.store.exists:
             return None
         # Also where a signal came in the middle of a transaction of this process.
-        with self.place.opened(read_only=True, seconds=SECONDS) as connection:
+        with self.store.opened(read_only=True, seconds=SECONDS) as connection:
             events = [e for e in LedgerReader(connection).history(self.spec.release) if e.version == version]
         own = [event for event in events if event.run == self.id]
         if not own:

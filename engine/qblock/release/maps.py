@@ -10,7 +10,7 @@ from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
 from qblock.versions.recorded import UNPROTECTED
@@ -30,7 +30,7 @@ class NamedMap:
     stated: Mapping[str, Any]
 
 
-def inherited_map(spec: Spec, place: Store, current: RecordedEvent | None) -> Mapping[str, Any] | None:
+def inherited_map(spec: Spec, store: Store, current: RecordedEvent | None) -> Mapping[str, Any] | None:
     """The map that the next version has; None where one is to be searched for, or the release has a node.
 
     Raises Refused where the spec asks for another recoding than the published version has, QblockError for what is kept
@@ -38,7 +38,7 @@ def inherited_map(spec: Spec, place: Store, current: RecordedEvent | None) -> Ma
     """
     if current is None or current.version is None or spec.versions.joint == "none":
         return None
-    stated = map_of(spec, place, current)
+    stated = map_of(spec, store, current)
     if (stated is not None) != (spec.search.recoding == "multidimensional"):
         was = ("with a recoding map", "multidimensional") if stated is not None else ("at a node", "full_domain")
         wanted = spec.search.recoding
@@ -46,7 +46,7 @@ def inherited_map(spec: Spec, place: Store, current: RecordedEvent | None) -> Ma
     return stated
 
 
-def named_map(spec: Spec, place: Store) -> NamedMap | None:
+def named_map(spec: Spec, store: Store) -> NamedMap | None:
     """The map that `search.node` names, None where it names none.
 
     Raises InputError where the version was never published, has a node, or is gone with its map, or its map is of other
@@ -56,13 +56,13 @@ def named_map(spec: Spec, place: Store) -> NamedMap | None:
     number = spec.map_version
     if number is None:
         return None
-    with place.read() as reader:
+    with store.read() as reader:
         events = [e for e in reader.history(spec.release) if e.version is not None and e.state in PUBLISHING]
         there = {e.version: e for e in events if e.node is None and reader.reference(spec.release, e.version or 0)}
     where, listed = spec.at("search", "node", "version"), ", ".join(map(str, sorted(v or 0 for v in there)))
     remedy = f"name one of {listed}" if listed else "leave search.node out, and a map is searched for"
     if number in there:
-        stated = map_of(spec, place, there[number])
+        stated = map_of(spec, store, there[number])
         assert stated is not None
         names = stated["quasi_identifiers"]
         if names != list(spec.quasi_identifiers):
@@ -84,15 +84,15 @@ def map_named_by(spec: Spec) -> Mapping[str, Any] | None:
     """The map that `search.node` names, as it is kept, for whoever publishes nothing. Raises what `named_map` does."""
     if spec.map_version is None:
         return None
-    named = named_map(spec, place_of(spec))
+    named = named_map(spec, store_of(spec))
     return None if named is None else named.stated
 
 
-def map_of(spec: Spec, place: Store, event: RecordedEvent) -> Mapping[str, Any] | None:
+def map_of(spec: Spec, store: Store, event: RecordedEvent) -> Mapping[str, Any] | None:
     """The map that a version was published with, None for a node. Raises QblockError where it was altered."""
     if event.node is not None or event.version is None:
         return None
-    with place.read() as reader:
+    with store.read() as reader:
         text = reader.reference(spec.release, event.version)
     if text is None or kept_digest(text) != event.reference_digest:
         raise QblockError(f"the quantities kept with version {event.version}, its map among them, were altered")
@@ -112,11 +112,11 @@ def ranges_of(event: RecordedEvent | None, kept: str | None) -> RangesShown:
         return "text"
 
 
-def ranges_now(spec: Spec, place: Store) -> RangesShown:
+def ranges_now(spec: Spec, store: Store) -> RangesShown:
     """How the next version would."""
-    if spec.publish.ranges is not None or not place.exists:
+    if spec.publish.ranges is not None or not store.exists:
         return spec.publish.ranges or FIRST
-    with place.read() as reader:
+    with store.read() as reader:
         current = reader.current(spec.release)
         kept = reader.reference(spec.release, current.version) if current else None
     return ranges_of(current.event if current else None, kept)

@@ -28,7 +28,7 @@ from qblock.ledger.reader import LedgerReader
 from qblock.ledger.schema import known_revision, revision, revisions, tables
 from qblock.ledger.stamps import Written
 from qblock.ledger.store import OPEN_SECONDS, Store
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.targets import Identity, Target, target_of
 from qblock.publish.targets.protocol import named_view
 from qblock.release import private_state, roles
@@ -51,52 +51,52 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> Ended:
     InputError for a name that no release has or another one has had, Refused where a run is unfinished, private state
     is not whole or its readers would be shown what another release protects, and Busy.
     """
-    place = place_of(spec)
-    target = target_of(spec, place)
+    store = store_of(spec)
+    target = target_of(spec, store)
     with ExitStack() as stack:
         for name in sorted({spec.release, earlier}):
-            stack.enter_context(place.lock(name, wait))
-        place.upgrade()
-        if finish(spec, place, target):
-            return _result("moved", spec, earlier, place, target)
+            stack.enter_context(store.lock(name, wait))
+        store.upgrade()
+        if finish(spec, store, target):
+            return _result("moved", spec, earlier, store, target)
         identity = target.identity()
         if identity.source is None:
             raise InputError(f"{spec.at('source', 'table')}: table {spec.source.table} does not exist")
-        _check_state(spec, earlier, place)
-        with place.read() as reader:
-            last = _check(reader, spec, earlier, place, identity)
+        _check_state(spec, earlier, store)
+        with store.read() as reader:
+            last = _check(reader, spec, earlier, store, identity)
         if last is None:
-            return _result("unchanged", spec, earlier, place, target)
-        _check_target(spec, earlier, place, target)
-        notes = roles.judge(spec, place, identity, earlier=earlier)
-        with current_effects().committing(f"release {earlier} was moved", partial(_moved, place, spec, earlier, last)):
-            with place.write() as connection:
-                _write(connection, spec, earlier, target, identity, last, place.atomic)
-                if place.atomic:
-                    _rename_crosswalk(connection, place, earlier, spec.release)
+            return _result("unchanged", spec, earlier, store, target)
+        _check_target(spec, earlier, store, target)
+        notes = roles.judge(spec, store, identity, earlier=earlier)
+        with current_effects().committing(f"release {earlier} was moved", partial(_moved, store, spec, earlier, last)):
+            with store.write() as connection:
+                _write(connection, spec, earlier, target, identity, last, store.atomic)
+                if store.atomic:
+                    _rename_crosswalk(connection, store, earlier, spec.release)
                     notes += target.move(connection, earlier, last)
-            finish(spec, place, target)
-    return _result("moved", spec, earlier, place, target, notes)
+            finish(spec, store, target)
+    return _result("moved", spec, earlier, store, target, notes)
 
 
-def _moved(place: Store, spec: Spec, earlier: str, last: RecordedEvent) -> str | None:
+def _moved(store: Store, spec: Spec, earlier: str, last: RecordedEvent) -> str | None:
     """What is reported about a move, however it ended. last: the event that identified the release before."""
-    with place.read() as reader:
+    with store.read() as reader:
         event = reader.last_event(spec.release, "moved")
     if event is None or event.number <= last.number:
         return None
-    return f"release {earlier} was moved" + (", and the next run finishes it" if pending(spec, place) else "")
+    return f"release {earlier} was moved" + (", and the next run finishes it" if pending(spec, store) else "")
 
 
 def _result(
     status: Literal["moved", "unchanged"],
     spec: Spec,
     earlier: str,
-    place: Store,
+    store: Store,
     target: Target,
     notes: Sequence[str] = (),
 ) -> Ended:
-    with place.read() as reader:
+    with store.read() as reader:
         shown, head = reader.pointer(spec.release), reader.head(spec.release)
     return Ended(
         status=status,
@@ -109,25 +109,25 @@ def _result(
     )
 
 
-def _check_target(spec: Spec, earlier: str, place: Store, target: Target) -> None:
+def _check_target(spec: Spec, earlier: str, store: Store, target: Target) -> None:
     """The view is new, or still the one of the earlier name."""
     try:
         target.check()
     except InputError:
-        target_of(replace(spec, release=earlier), place).check()
+        target_of(replace(spec, release=earlier), store).check()
 
 
-def _check_state(spec: Spec, earlier: str, place: Store) -> None:
+def _check_state(spec: Spec, earlier: str, store: Store) -> None:
     """What is published and kept of the earlier name, and the ledger, know of each other."""
     before = replace(spec, release=earlier)
     problems = private_state.compare(
-        before, place, target_of(before, place), joint=spec.checked_together, seconds=OPEN_SECONDS
+        before, store, target_of(before, store), joint=spec.checked_together, seconds=OPEN_SECONDS
     ).problems
     if problems:
-        raise Refused(private_state.refusal(place, earlier, problems))
+        raise Refused(private_state.refusal(store, earlier, problems))
 
 
-def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Store, identity: Identity) -> RecordedEvent | None:
+def _check(reader: LedgerReader, spec: Spec, earlier: str, store: Store, identity: Identity) -> RecordedEvent | None:
     """The event that says what the release is now; None where that is what the spec says."""
     successor = reader.successor(earlier)
     if successor is not None:
@@ -192,11 +192,11 @@ def _only_moved(spec: Spec, earlier: str, last: RecordedEvent, shown: RecordedEv
     return spec_digest(replace(spec, release=earlier, publish=publish)) == shown.spec_digest
 
 
-def _rename_crosswalk(connection: sa.Connection, place: Store, earlier: str, release: str) -> None:
+def _rename_crosswalk(connection: sa.Connection, store: Store, earlier: str, release: str) -> None:
     """The crosswalk's part: rows of the release, and who names it as their audience. May be done twice."""
     if earlier == release or revision(connection) is None:
         return
-    crosswalk = crosswalk_tables(place.engine)
+    crosswalk = crosswalk_tables(store.engine)
     for name, table in vars(crosswalk).items():
         if not isinstance(table, sa.Table) or "release" not in table.c:
             continue
@@ -219,11 +219,11 @@ class _Pending:
     before: str
 
 
-def pending(spec: Spec, place: Store) -> bool:
+def pending(spec: Spec, store: Store) -> bool:
     """Whether a move to this release was stopped before all of it was done."""
-    if place.atomic or not place.exists:
+    if store.atomic or not store.exists:
         return False
-    with place.opened(read_only=True) as connection:
+    with store.opened(read_only=True) as connection:
         if known_revision(connection) != revisions()[-1]:
             return False  # asked again once the ledger is upgraded
         return _pending(connection, spec.release) is not None
@@ -240,30 +240,30 @@ def _pending(connection: sa.Connection, release: str) -> _Pending | None:
     return None if row is None else _Pending(row.number, row.earlier, row.before)
 
 
-def finish(spec: Spec, place: Store, target: Target) -> bool:
+def finish(spec: Spec, store: Store, target: Target) -> bool:
     """Do what is left of a move to this release, with its lock held; whether there was anything.
 
     Raises Refused where the spec is not the one that it was moved to.
     """
-    if not pending(spec, place):
+    if not pending(spec, store):
         return False
-    with place.read() as reader:
+    with store.read() as reader:
         problem = difference(reader, spec, target.identity())
         if problem is not None:
             raise Refused(f"a move of this release is not finished: {problem}")
         broken = Written.of(reader, spec.release).problems
         if broken:
-            raise Refused(private_state.refusal(place, spec.release, broken))
+            raise Refused(private_state.refusal(store, spec.release, broken))
         columns = {v: _columns(reader, spec.release, v) for v in reader.kept_versions(spec.release)}
         current = reader.pointer(spec.release)
-    with place.opened(read_only=True) as connection:
+    with store.opened(read_only=True) as connection:
         unfinished = _pending(connection, spec.release)
     assert unfinished is not None
-    if place.crosswalk.exists:
-        with place.crosswalk.write() as connection:
-            _rename_crosswalk(connection, place, unfinished.earlier, spec.release)
+    if store.crosswalk.exists:
+        with store.crosswalk.write() as connection:
+            _rename_crosswalk(connection, store, unfinished.earlier, spec.release)
     target.finish_move(unfinished.earlier, unfinished.before, columns, current)
-    with place.write() as connection:
+    with store.write() as connection:
         table = tables(connection).move
         same = (table.c.release == spec.release, table.c.number == unfinished.number)
         connection.execute(table.update().where(*same).values(done=True))

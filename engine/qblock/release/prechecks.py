@@ -127,7 +127,7 @@ def fingerprint(run: Run, session: Session) -> str | None:
     spec, current = run.spec, run.ledger.current
     if not isinstance(run.joint, LaggingVersions) or run.joint.kept is None or current is None:
         return None
-    with open_crosswalk(run.place, session) as crosswalk:
+    with open_crosswalk(run.store, session) as crosswalk:
         exclusions, steady = crosswalk.tables.apart, crosswalk.tables.steady
         query = sa.select(exclusions.c.entity, exclusions.c.state).where(exclusions.c.release == spec.release)
         excluded = sorted(tuple(row.values()) for row in crosswalk.own.fetch(query).to_pylist())
@@ -169,7 +169,7 @@ def remember(run: Run) -> None:
     if run.fingerprint is None or not isinstance(joint, LaggingVersions) or not joint.quiet or joint.dry:
         return
     remembered = {"fingerprint": run.fingerprint, "result": run.result().to_dict(), **joint.as_remembered()}
-    with open_crosswalk(run.place) as crosswalk:
+    with open_crosswalk(run.store) as crosswalk:
         memory.keep_result(crosswalk, run.spec.release, remembered)
 
 
@@ -178,7 +178,7 @@ def is_unchanged(run: Run) -> bool:
     joint, event = run.joint, run.ledger.current
     if run.fingerprint is None or run.force or event is None or not isinstance(joint, LaggingVersions) or joint.dry:
         return False
-    with open_crosswalk(run.place) as crosswalk:
+    with open_crosswalk(run.store) as crosswalk:
         remembered = memory.result_of(crosswalk, run.spec.release)
     if remembered is None or remembered["fingerprint"] != run.fingerprint or run.ledger.pointer_problems:
         return False
@@ -201,7 +201,7 @@ def check_turnover(run: Run, source: SourceTable) -> None:
     """Raise TurnoverRefused where too many went or came and the spec does not confirm it, StartOver where it does."""
     if run.joint.admission is None:
         return
-    with open_crosswalk(run.place, source.session) as crosswalk:
+    with open_crosswalk(run.store, source.session) as crosswalk:
         change = turnover(crosswalk, source, run.joint.admission, run.ledger.digests)
     if change.too_many:
         digest = source_digest(source)
@@ -213,13 +213,13 @@ def check_turnover(run: Run, source: SourceTable) -> None:
             f"{_counts(change)}; confirmed by versions.confirm", lambda own: _confirm(run, own, change, digest)
         )
     if change.waiting is not None and not run.joint.dry:
-        with open_crosswalk(run.place) as own:
+        with open_crosswalk(run.store) as own:
             keep(own, run.spec.release, change)
 
 
 def _confirm(run: Run, own: Crosswalk, change: Turnover, digest: str) -> None:
     event = Event(release=run.spec.release, state="confirmed", run=run.id, detail=change.detail, confirmed=digest)
-    record_with(run.place, own, event)
+    record_with(run.store, own, event)
     keep(own, run.spec.release, change)
 
 

@@ -20,7 +20,7 @@ from qblock.errors import InputError, QblockError, Refused
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.store import Store
-from qblock.ledger.stores import has_place, place_of
+from qblock.ledger.stores import has_store, store_of
 from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
 from qblock.release.apply import plan
 from qblock.release.job import Plan
@@ -110,7 +110,7 @@ def preview(spec: Spec, churn: float | None = None) -> Planned:
         return planned.answer([NOT_LOOKED])
     if engine_of_source(spec).facts.has_roles:  # only there are policies
         _check_rows(spec)
-    planned.target.check_columns(columns_ahead(spec, ranges_now(spec, planned.place)))
+    planned.target.check_columns(columns_ahead(spec, ranges_now(spec, planned.store)))
     unread = _check_source(spec) if planned.current is None or not spec.checked_together else []
     note = type_note(planned)
     notes = [*unread, *spec.warnings, *([] if note is None else [note])]
@@ -174,10 +174,10 @@ def _check_rows(spec: Spec) -> None:
 def _next_version(planned: Plan) -> tuple[dict[str, Any] | None, dict[str, Any] | None, list[str]]:
     """Levels of the version that a run would make, once there is one, the changes that wait, and notes. Raises what a
     run raises before its search, where versions lag."""
-    spec, place = planned.spec, planned.place
+    spec, store = planned.spec, planned.store
     if planned.current is None:
         return None, None, []
-    with place.read() as reader:
+    with store.read() as reader:
         current = reader.current(spec.release)
         events = reader.history(spec.release)
     if current is None:
@@ -188,7 +188,7 @@ def _next_version(planned: Plan) -> tuple[dict[str, Any] | None, dict[str, Any] 
     notes: list[str] = []
     if lags(spec):
         try:
-            node, changes, notes = _pending_changes(spec, place, shown, current.event)
+            node, changes, notes = _pending_changes(spec, store, shown, current.event)
         except (InputError, Refused):
             raise  # a run would end so
         except QblockError as error:
@@ -207,22 +207,22 @@ def _levels(spec: Spec, node: Node | None, current: RecordedEvent) -> dict[str, 
 
 
 def _pending_changes(
-    spec: Spec, place: Store, shown: Collection[int], current: RecordedEvent
+    spec: Spec, store: Store, shown: Collection[int], current: RecordedEvent
 ) -> tuple[Node | None, dict[str, Any] | None, list[str]]:
     """The node that is kept, the changes that wait, and notes."""
-    if not has_crosswalk(place):
+    if not has_crosswalk(store):
         return None, None, [NO_STATE]
     with open_snapshot(spec, name_values=False) as session:
-        with open_crosswalk(place, session, read_only=True) as crosswalk:
+        with open_crosswalk(store, session, read_only=True) as crosswalk:
             steady = memory.load(crosswalk, spec.release)
         if steady is None or steady.first not in shown:
             return None, None, [NO_STATE]
         check_layout(spec, steady)
-        admission = Admission(spec, place, shown=tuple(shown), read_only=True)
-        source = open_recoded(spec, session, inherited_map(spec, place, current), relation=admission)
+        admission = Admission(spec, store, shown=tuple(shown), read_only=True)
+        source = open_recoded(spec, session, inherited_map(spec, store, current), relation=admission)
         check_node(steady, source)
         refused = _turnover(session, source, admission, shown)
-        with open_crosswalk(place, session, read_only=True) as crosswalk:
+        with open_crosswalk(store, session, read_only=True) as crosswalk:
             changes = outlook(crosswalk, source, steady, max(shown))
     return steady.node, _json(spec, changes, current, refused), []
 
@@ -441,8 +441,8 @@ def _sampled(rows: Ints, size: Callable[[int], int | None]) -> list[int | None]:
     of_chosen = [size(int(order[i])) for i in chosen]
     nearest = np.searchsorted((chosen[1:] + chosen[:-1]) / 2, np.arange(len(order)))
     sizes: list[int | None] = [None] * len(order)
-    for place, block in enumerate(order.tolist()):
-        sizes[block] = of_chosen[nearest[place]]
+    for store, block in enumerate(order.tolist()):
+        sizes[block] = of_chosen[nearest[store]]
     return sizes
 
 
@@ -451,16 +451,16 @@ def published(spec: Spec, churn: Churn | None) -> PublishedState | None:
 
     churn: asked about; None: that of its runs so far.
     """
-    if not lags(spec) or not has_place(spec):
+    if not lags(spec) or not has_store(spec):
         return None
-    place = place_of(spec)
+    store = store_of(spec)
     try:
-        with place:
-            if not place.exists or not has_crosswalk(place):
+        with store:
+            if not store.exists or not has_crosswalk(store):
                 return None
-            with place.read() as reader:
+            with store.read() as reader:
                 events = reader.history(spec.release)
-            with open_crosswalk(place, read_only=True) as crosswalk:
+            with open_crosswalk(store, read_only=True) as crosswalk:
                 return _of_state(crosswalk, spec, events, churn)
     except QblockError:
         # A search does without, and a run of the job reports what is wrong.

@@ -28,37 +28,37 @@ class Comparison:
     newest: int | None
 
 
-def compare(spec: Spec, place: Store, target: Target, *, joint: bool, seconds: float = 0) -> Comparison:
+def compare(spec: Spec, store: Store, target: Target, *, joint: bool, seconds: float = 0) -> Comparison:
     """Compare what is published and kept, and the crosswalk, with the ledger. Reads only.
 
     joint: whether the versions are checked together, so that the crosswalk must hold what the ledger has shown;
     seconds: to wait for another process that has the crosswalk open, under the release's lock; 0 without it, to leave
     the crosswalk out then.
     """
-    comparison = _compared(spec, place, target, joint, seconds)
+    comparison = _compared(spec, store, target, joint, seconds)
     # Without the lock, a run may have continued between two reads.
-    return _compared(spec, place, target, joint, seconds) if comparison.problems and not seconds else comparison
+    return _compared(spec, store, target, joint, seconds) if comparison.problems and not seconds else comparison
 
 
-def _compared(spec: Spec, place: Store, target: Target, joint: bool, seconds: float) -> Comparison:
+def _compared(spec: Spec, store: Store, target: Target, joint: bool, seconds: float) -> Comparison:
     # The ledger last: whatever another run shows meanwhile is in it before it is in its place.
     tags = target.tags()
-    crosswalk = contents(place, spec.release, seconds) if joint else None
-    known = written(place, spec.release)
+    crosswalk = contents(store, spec.release, seconds) if joint else None
+    known = written(store, spec.release)
     problems = []
     # A table of PostgreSQL is made in the transaction of its event, a file of DuckDB before it.
-    staged = place.atomic
+    staged = store.atomic
     unknown = {tag for tag in tags if not _knows(known, target, tag, staged)}
     for tag in sorted(unknown, key=lambda tag: (not tag.shown, -tag.version))[:SHOWN]:
-        where, verb = (target.view, "shows") if tag.shown else (place.named, "keeps")
+        where, verb = (target.view, "shows") if tag.shown else (store.named, "keeps")
         problems.append(f"{where} {verb} version {tag.version} of release {spec.release}, {known.why(tag.version)}")
     problems += known.problems
     if crosswalk is not None:
-        problems += _crosswalk_problems(known, crosswalk, place)
+        problems += _crosswalk_problems(known, crosswalk, store)
     if known.left:
-        problems += _left_problems(known, crosswalk or contents(place, spec.release, seconds))
+        problems += _left_problems(known, crosswalk or contents(store, spec.release, seconds))
     # A file itself shows what readers see; for tables the pointer row does.
-    seen = next((tag.version for tag in tags if tag.shown), known.pointer if place.atomic else None)
+    seen = next((tag.version for tag in tags if tag.shown), known.pointer if store.atomic else None)
     landing = any(event.state == "checked" and event.version == seen for event in known.events[-1:])
     newest = next(reversed(known.shown), None)
     return Comparison(problems, seen, seen if landing else newest)
@@ -78,7 +78,7 @@ def _knows(known: Written, target: Target, tag: ObjectTag, staged: bool) -> bool
     return checked and target.is_live(tag.version)
 
 
-def _crosswalk_problems(known: Written, crosswalk: Contents, place: Store) -> list[str]:
+def _crosswalk_problems(known: Written, crosswalk: Contents, store: Store) -> list[str]:
     shown, problems = known.shown, []
     for version, stamp in sorted(crosswalk.versions.items(), reverse=True):
         if version in shown:
@@ -88,17 +88,17 @@ def _crosswalk_problems(known: Written, crosswalk: Contents, place: Store) -> li
             problems.append(f"the crosswalk holds version {version}, {known.why(version)}")
     missing = known.missing(crosswalk.versions)
     if missing:
-        problems.append(lacking(place, missing, there=crosswalk.there))
+        problems.append(lacking(store, missing, there=crosswalk.there))
     return problems[:SHOWN]
 
 
-def check_crosswalk(place: Store, only: str | None = None) -> None:
+def check_crosswalk(store: Store, only: str | None = None) -> None:
     """Raise Refused where the crosswalk of a place lacks what the ledger has shown of any release, or of one.
 
     A release whose newest version waived the joint check does without it.
     """
     problems = []
-    with place.read() as reader:
+    with store.read() as reader:
         releases = {
             release: Written.of(reader, release) for release in reader.releases() if not reader.successor(release)
         }
@@ -106,14 +106,14 @@ def check_crosswalk(place: Store, only: str | None = None) -> None:
         newest = next(reversed(known.shown.values()), None)
         if only not in (None, release) or newest is None or newest.joint == "none":
             continue
-        crosswalk = contents(place, release, OPEN_SECONDS)
+        crosswalk = contents(store, release, OPEN_SECONDS)
         missing = known.missing(crosswalk.versions) if crosswalk is not None else []
         if crosswalk is not None and missing:
-            problems.append(f"release {release}: {lacking(place, missing, there=crosswalk.there)}")
+            problems.append(f"release {release}: {lacking(store, missing, there=crosswalk.there)}")
     if problems:
         raise Refused(
             f"the crosswalk is missing or older than what was shown: {'; '.join(problems[:SHOWN])}. Nothing was "
-            f"changed; restore {place.named} (ledger, crosswalk and versions, complete and from one time) from the "
+            f"changed; restore {store.named} (ledger, crosswalk and versions, complete and from one time) from the "
             "backup that belongs to what is published"
         )
 
@@ -127,14 +127,14 @@ def _left_problems(known: Written, crosswalk: Contents | None) -> list[str]:
     ]
 
 
-def refusal(place: Store, release: str, problems: list[str]) -> str:
+def refusal(store: Store, release: str, problems: list[str]) -> str:
     """The refusal for the person who must act."""
-    other = place.another_target
+    other = store.another_target
     back = "ledger, crosswalk and versions, complete and from one time"
     return (
         f"private state of release {release} is missing or older than what was shown, was altered, or another job "
         f"publishes there: {'; '.join(problems)}. Nothing is published, since what readers hold could not be checked "
-        f"against. Restore {place.named} ({back}) from the backup that belongs to what is published, or give this "
+        f"against. Restore {store.named} ({back}) from the backup that belongs to what is published, or give this "
         "job a release name and a target of its own. If it is lost for good, no later version of this release can be "
         "protected together with the earlier ones: if only the crosswalk is lost, write `versions: {joint: none}`; "
         f"else take the view away (qblock retire) and publish under another release name {other}, with `versions: "
@@ -142,12 +142,12 @@ def refusal(place: Store, release: str, problems: list[str]) -> str:
     )
 
 
-def check(spec: Spec, place: Store, target: Target, *, joint: bool) -> list[str]:
+def check(spec: Spec, store: Store, target: Target, *, joint: bool) -> list[str]:
     """Notes for the person who runs the job. Raises Refused where the ledger does not know what is there."""
     release = spec.release
-    comparison = compare(spec, place, target, joint=joint, seconds=OPEN_SECONDS)
+    comparison = compare(spec, store, target, joint=joint, seconds=OPEN_SECONDS)
     if comparison.problems:
-        raise Refused(refusal(place, release, comparison.problems))
+        raise Refused(refusal(store, release, comparison.problems))
     if comparison.seen in (None, comparison.newest):
         return []
     return [

@@ -22,7 +22,7 @@ NEW = "the crosswalk has a new key"
 
 
 @kept_sessions()
-def rekey(place: Store, *, wait: float = 0) -> Rekeyed:
+def rekey(store: Store, *, wait: float = 0) -> Rekeyed:
     """Give the crosswalk of a place a new key: all releases move in one transaction, people who are gone too.
 
     The ledger of each release records it. PostgreSQL: in the same transaction. DuckDB, whose ledger is another file:
@@ -30,42 +30,42 @@ def rekey(place: Store, *, wait: float = 0) -> Rekeyed:
     killed. Raises InputError where there is no crosswalk, Refused where it was lost, Busy while a release runs (naming
     it), QblockError for faults.
     """
-    if not _has_crosswalk(place):
-        private_state.check_crosswalk(place)
+    if not _has_crosswalk(store):
+        private_state.check_crosswalk(store)
         raise InputError(
             "there is no crosswalk here, and so no key to change: the first release of a spec with `entity` makes it"
         )
-    with place.lock_all("ledger rekey", wait) as lock:
-        place.upgrade()
-        private_state.check_crosswalk(place)
-        prepare(place)
-        with open_crosswalk(place) as crosswalk:
+    with store.lock_all("ledger rekey", wait) as lock:
+        store.upgrade()
+        private_state.check_crosswalk(store)
+        prepare(store)
+        with open_crosswalk(store) as crosswalk:
             known = len(crosswalk.key_numbers())
-        with current_effects().committing(NEW, partial(_has_new, place, known)), open_crosswalk(place) as crosswalk:
+        with current_effects().committing(NEW, partial(_has_new, store, known)), open_crosswalk(store) as crosswalk:
             number, releases = new_key(crosswalk)
             owed = [{"release": release, "key": number, "people": n} for release, n in releases.items()]
-            if place.atomic:
+            if store.atomic:
                 for row in owed:
                     record(crosswalk.own.connection, rekeyed_event(row))
             elif owed:
                 crosswalk.own.connection.execute(sa.insert(crosswalk.tables.rekeyed), owed)
             lock.check()
-        if not place.atomic:
+        if not store.atomic:
             for release in releases:
-                settle(place, release)
+                settle(store, release)
     return Rekeyed(status="rekeyed", keys=number, releases=dict(releases), notes=(BACKUPS,))
 
 
-def _has_new(place: Store, known: int) -> str | None:
+def _has_new(store: Store, known: int) -> str | None:
     """NEW where the crosswalk has more keys than were known."""
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         return NEW if len(crosswalk.key_numbers()) > known else None
 
 
-def _has_crosswalk(place: Store) -> bool:
-    if not (place.exists and place.crosswalk.exists):
+def _has_crosswalk(store: Store) -> bool:
+    if not (store.exists and store.crosswalk.exists):
         return False
-    if not place.atomic:
+    if not store.atomic:
         return True
-    with place.opened(read_only=True) as connection:
+    with store.opened(read_only=True) as connection:
         return schema.known_revision(connection) is not None

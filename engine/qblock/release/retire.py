@@ -12,7 +12,7 @@ from qblock.errors import Refused
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event, State
 from qblock.ledger.store import OPEN_SECONDS
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release import private_state
 from qblock.release.job import Job, opening
 from qblock.release.log import Reporter
@@ -51,22 +51,22 @@ def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> 
     lost is taken away too; nothing else is cleared then, since it is not known what belongs to whom. Raises Refused for
     a release that shows nothing, or is not the one that the ledger has under this name, and what `opening` raises.
     """
-    planned = opening(spec, place_of(spec), wait, judge=False)
+    planned = opening(spec, store_of(spec), wait, judge=False)
     job = Job(planned, reporter)
-    with planned.place.lock(spec.release, wait):
-        planned.place.upgrade()
+    with planned.store.lock(spec.release, wait):
+        planned.store.upgrade()
         job.settle_identity()
         comparison = private_state.compare(
-            spec, planned.place, planned.target, joint=spec.checked_together, seconds=OPEN_SECONDS
+            spec, planned.store, planned.target, joint=spec.checked_together, seconds=OPEN_SECONDS
         )
         notes = [f"{UNKNOWN}: {'; '.join(comparison.problems)}"] if comparison.problems else []
         for note in notes:
             job.reporter.report(note)
         if not notes:
             job.settle_unfinished()
-        with planned.place.read() as reader:
+        with planned.store.read() as reader:
             current, before = reader.pointer(spec.release), reader.retired_by(spec.release)
-        if before is not None and (current is not None or (planned.place.atomic and planned.target.shows())):
+        if before is not None and (current is not None or (planned.store.atomic and planned.target.shows())):
             before = None  # what was published since is missing in the ledger
         if before is not None:
             planned.target.unpublish()
@@ -75,7 +75,7 @@ def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> 
         else:
             with current_effects().committing("the release was retired", partial(_retired, job)):
                 planned.target.close(_recorder(job, current))
-        with planned.place.read() as reader:
+        with planned.store.read() as reader:
             head = reader.head(spec.release)
     version = before.version if before is not None else current
     return Ended(
@@ -97,7 +97,7 @@ KEPT = (
 
 def _retired(job: Job) -> str | None:
     """What is reported about a release that was to be retired, however that ended."""
-    with job.place.read() as reader:
+    with job.store.read() as reader:
         if reader.retired_by(job.spec.release) is None:
             return None
     if any(tag.shown for tag in job.target.tags()):

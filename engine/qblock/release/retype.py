@@ -13,7 +13,7 @@ import secrets
 from qblock.errors import Busy, InputError, Refused
 from qblock.ledger.events import PUBLISHING, Event
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.release import private_state
 from qblock.release.job import Plan
 from qblock.results.release import Retyped, TypeChange
@@ -49,35 +49,35 @@ def retype(spec: Spec, *, wait: float = 0) -> Retyped:
             f"{spec.at('count')}: what is kept of people with several rows (`count: entities`) is not converted; "
             "give the column its type again"
         )
-    place = place_of(spec)
-    with place.lock(spec.release, wait) as lock:
-        place.upgrade()
-        private_state.check_crosswalk(place, spec.release)
-        prepare(place)
+    store = store_of(spec)
+    with store.lock(spec.release, wait) as lock:
+        store.upgrade()
+        private_state.check_crosswalk(store, spec.release)
+        prepare(store)
         with open_snapshot(spec, name_values=False) as session:
-            with open_crosswalk(place, session) as crosswalk:
+            with open_crosswalk(store, session) as crosswalk:
                 result = _move(crosswalk, spec, session)
                 lock.check()
                 if result.status == "retyped":
                     # On DuckDB the crosswalk is another file: a stop between leaves an event of a move that the next
                     # `retype` makes, and never a move without an event.
-                    _record(place, crosswalk, spec, result)
-            if place.atomic:
+                    _record(store, crosswalk, spec, result)
+            if store.atomic:
                 session.connection.commit()
     return result
 
 
 def type_note(planned: Plan) -> str | None:
     """What a plan adds where the types of the source's columns are not those of the newest version. Reads only."""
-    spec, place = planned.spec, planned.place
-    if not spec.checked_together or not planned.is_upgraded or not has_crosswalk(place):
+    spec, store = planned.spec, planned.store
+    if not spec.checked_together or not planned.is_upgraded or not has_crosswalk(store):
         return None
-    with place.read() as reader:
+    with store.read() as reader:
         shown = {e.version for e in reader.history(spec.release) if e.state in PUBLISHING}
     try:
         with open_snapshot(spec, name_values=False) as session:
             columns = _columns(spec, session, TableName.parse(spec.source.table))
-            with open_crosswalk(place, session, read_only=True) as crosswalk:
+            with open_crosswalk(store, session, read_only=True) as crosswalk:
                 own = [v for v in recorded(crosswalk, spec.release) if v.key.version in shown]
     except Busy:
         return "whether column types have changed could not be read: another run has the crosswalk open"
@@ -114,7 +114,7 @@ def _changes(spec: Spec, known: Types, now: Types, texts: NewTexts) -> tuple[Typ
     )
 
 
-def _record(place: Store, crosswalk: Crosswalk, spec: Spec, result: Retyped) -> None:
+def _record(store: Store, crosswalk: Crosswalk, spec: Spec, result: Retyped) -> None:
     said = "; ".join(f"column {column.column} from {column.before} to {column.now}" for column in result.columns)
     event = Event(
         release=spec.release,
@@ -123,7 +123,7 @@ def _record(place: Store, crosswalk: Crosswalk, spec: Spec, result: Retyped) -> 
         detail={"versions": result.versions, "values": sum(column.values for column in result.columns)},
         reason=f"what the crosswalk keeps is moved to other column types: {said}",
     )
-    record_with(place, crosswalk, event)
+    record_with(store, crosswalk, event)
 
 
 def _columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:

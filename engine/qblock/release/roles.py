@@ -104,7 +104,7 @@ def _role(role: str) -> str:
 
 
 def judge(
-    spec: Spec, place: Store, identity: Identity, *, running: bool = False, earlier: str | None = None
+    spec: Spec, store: Store, identity: Identity, *, running: bool = False, earlier: str | None = None
 ) -> list[str]:
     """Notes on what else the readers of this release may hold.
 
@@ -113,10 +113,10 @@ def judge(
     know where it knows one of a similar name, and Refused where two releases that one reader may hold void each other's
     protection.
     """
-    if not place.exists:
+    if not store.exists:
         return check_audience(spec, [])
-    with place.opened(read_only=True) as connection:
-        judged = _Judged(spec, place, identity, connection, earlier)
+    with store.opened(read_only=True) as connection:
+        judged = _Judged(spec, store, identity, connection, earlier)
         known = judged.reader.releases()
         notes = check_audience(spec, known, judged.reader)
         for release in judged.all_releases(known):
@@ -125,17 +125,17 @@ def judge(
             # Another run may have written of a release for the first time since.
             for release in judged.all_releases(judged.reader.releases())[1:]:
                 staged = [e for e in judged.reader.last_events(release).values() if e.state in UNFINISHED]
-                if staged and _running(place, release):
+                if staged and _running(store, release):
                     judged.compare(release, staged)
     if judged.problems:
         raise Refused("; ".join(dict.fromkeys(judged.problems)) + ". Nothing is published")
     return list(dict.fromkeys([*notes, *judged.notes]))
 
 
-def _running(place: Store, release: str) -> bool:
+def _running(store: Store, release: str) -> bool:
     """Whether another run of a release is in progress: what one that was killed has staged is never published."""
     try:
-        with place.lock(release):
+        with store.lock(release):
             return False
     except Busy:
         return True
@@ -151,9 +151,9 @@ class _Judged:
     """The release of a spec and the others of its ledger."""
 
     def __init__(
-        self, spec: Spec, place: Store, identity: Identity, connection: sa.Connection, earlier: str | None
+        self, spec: Spec, store: Store, identity: Identity, connection: sa.Connection, earlier: str | None
     ) -> None:
-        self.spec, self.place, self.identity = spec, place, identity
+        self.spec, self.store, self.identity = spec, store, identity
         self.connection = connection
         self.reader = LedgerReader(connection)
         self.problems: list[str] = []

@@ -17,7 +17,7 @@ from qblock.ledger.events import PUBLISHING, Guarantee, RecordedEvent, State
 from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.digest import content_digest
 from qblock.publish.kept_counts import Rematched, rematch
 from qblock.publish.recheck import Counted, count_again
@@ -58,10 +58,10 @@ def rollback(
     was never published, is no longer kept, was altered, or does not satisfy what the spec asks now: the refusal is in
     the ledger, and what was published stays published. Raises InputError, Busy and QblockError as a release does.
     """
-    with place_of(spec) as place:
-        planned = plan_rollback(spec, version, wait=wait, judge=False, place=place)
+    with store_of(spec) as store:
+        planned = plan_rollback(spec, version, wait=wait, judge=False, store=store)
         if planned.revision is None:
-            private_state.check(spec, place, planned.target, joint=spec.checked_together)
+            private_state.check(spec, store, planned.target, joint=spec.checked_together)
             raise Refused(f"release {spec.release} has no ledger: it was never published")
         run = _Rollback(planned, version, reporter)
         run.perform()
@@ -69,9 +69,9 @@ def rollback(
 
 
 @kept_sessions()
-def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = True, place: Store | None = None) -> Plan:
-    """The steps of a rollback to a version. place, judge: as of `plan`."""
-    planned = opening(spec, place or place_of(spec), wait, judge)
+def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = True, store: Store | None = None) -> Plan:
+    """The steps of a rollback to a version. store, judge: as of `plan`."""
+    planned = opening(spec, store or store_of(spec), wait, judge)
     return planned.then(
         ClearLeftovers(spec.release),
         CheckVersion(version, models_named(spec)),
@@ -104,7 +104,7 @@ class Republish(Step):
 
     def perform(self, run: _Rollback) -> None:
         run.lock.check()
-        roles.judge(run.spec, run.place, run.identity, running=True)
+        roles.judge(run.spec, run.store, run.identity, running=True)
         said, number = f"version {run.version} was published again", run.version
         ask = partial(run.said_published, number, again=True)
         with current_effects().committing(said, ask, status="rolled_back", version=number):
@@ -140,7 +140,7 @@ class _Rollback(Job):
 
     def _read_ledger(self) -> None:
         release, version = self.spec.release, self.version
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             problems = reader.verify_chain(release) + reader.verify_pointer(release)
             if problems:
                 raise self._refused("; ".join(problems))
@@ -245,7 +245,7 @@ class _Rollback(Job):
         return {"joint": self.lowest_joint, "detail": {"rollback_to": self.version}}
 
     def _refused(self, why: str) -> Refused:
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             published = reader.kept_versions(self.spec.release)
         available = [v for v in published if v != self.version and self.target.holds(v)]
         instead = (
@@ -258,7 +258,7 @@ class _Rollback(Job):
     def result(self) -> Published:
         """The result of the run."""
         event = self.event
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             head = reader.head(self.spec.release)
         pairs = [(q, t) for q, t in zip(self.spec.privacy, self.counted.tightest, strict=True) if t is not None]
         notes = list(self.notes)

@@ -135,8 +135,8 @@ class LedgerState:
     pointer_problems: list[str]
 
     @classmethod
-    def read(cls, place: Store, release: str) -> LedgerState:
-        with place.read() as reader:
+    def read(cls, store: Store, release: str) -> LedgerState:
+        with store.read() as reader:
             current = reader.current(release)
             events = reader.history(release)
             next_version = reader.next_version(release)
@@ -199,7 +199,7 @@ class Run(Job):
         self.remembered: dict[str, Any] | None = None
 
     def clear_leftovers(self) -> None:
-        self.notes += roles.judge(self.spec, self.place, self.identity)
+        self.notes += roles.judge(self.spec, self.store, self.identity)
         if not self.force:
             self.check_not_retired()
         self.joint.make_ready()
@@ -209,7 +209,7 @@ class Run(Job):
         self.joint.discard_unseen(self.ledger.digests)
 
     def read_ledger(self) -> None:
-        self.ledger = LedgerState.read(self.place, self.spec.release)
+        self.ledger = LedgerState.read(self.store, self.spec.release)
         self.version = self.ledger.next_version
         self.ranges = self.spec.publish.ranges or ranges_of(self.ledger.current, self.ledger.baseline)
 
@@ -243,7 +243,7 @@ class Run(Job):
         if waits:
             detail = {"version": self.version, **self.joint.detail}
             event = Event(release=self.spec.release, state="waiting", run=self.id, detail=detail, reason=waits)
-            with self.place.write() as connection:
+            with self.store.write() as connection:
                 record(connection, event)
             self.reporter.report(f"version {self.version} stays: {waits}")
         else:
@@ -309,7 +309,7 @@ class Run(Job):
         """Write the version and its stamp down, once, before the crosswalk or the target is touched; the stamp."""
         if not self.reserved:
             self.version = version
-            begin(self.place, self.tag, self.id, joint)
+            begin(self.store, self.tag, self.id, joint)
             self.reserved = True
         return self.stamp
 
@@ -331,7 +331,7 @@ class Run(Job):
     def versions_beyond(self, keep: int) -> list[int]:
         """Published versions beyond the newest `keep`, by when they were last published; never the current one."""
         there: dict[int, None] = {}
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             for event in reader.history(self.spec.release):
                 if event.version is not None and event.state in (*PUBLISHING, "retired"):
                     there.pop(event.version, None)
@@ -443,7 +443,7 @@ class Run(Job):
         return {**figures, "attributes": shares(recoding.tree.ladders, recoding.read, boxes)}
 
     def _head(self) -> str | None:
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             return reader.head(self.spec.release)
 
     def _notes(self) -> list[str]:

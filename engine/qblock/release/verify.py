@@ -10,7 +10,7 @@ from qblock.ledger.events import Guarantee, PublishedVersion, Stage
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.models import Tightest
 from qblock.publish import kept_counts
 from qblock.publish.digest import content_digest
@@ -36,11 +36,11 @@ def verify(spec: Spec, expected_head: str | None = None) -> Verified:
     expected_head: the last head digest that was kept elsewhere; it shows whether the ledger's end was cut. Problems are
     in the result (`raise_problems`). Raises Refused where the release has never been published.
     """
-    place = place_of(spec)
-    target = target_of(spec, place)
-    with place:
-        private = _private_state(spec, place, target)
-        with place.read() as reader:
+    store = store_of(spec)
+    target = target_of(spec, store)
+    with store:
+        private = _private_state(spec, store, target)
+        with store.read() as reader:
             problems = reader.verify_chain(spec.release, expected_head) + reader.verify_pointer(spec.release) + private
             if not problems and reader.head(spec.release) is None:
                 raise Refused(f"release {spec.release} has no ledger: it was never published")
@@ -75,10 +75,10 @@ def verify(spec: Spec, expected_head: str | None = None) -> Verified:
     return Verified.model_validate(fields)
 
 
-def _private_state(spec: Spec, place: Store, target: Target) -> list[str]:
+def _private_state(spec: Spec, store: Store, target: Target) -> list[str]:
     """What is published or kept but unknown to the ledger, reported once where the pointer row shows it too."""
     try:
-        return private_state.compare(spec, place, target, joint=spec.checked_together).problems
+        return private_state.compare(spec, store, target, joint=spec.checked_together).problems
     except Unreachable:
         raise
     except QblockError as error:

@@ -16,7 +16,7 @@ from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.digest import content_digest
 from qblock.publish.helpers import PEOPLE_ROLE, names
 from qblock.publish.targets import Target, target_of
@@ -263,7 +263,7 @@ class KeptVersion:
 def kept_version(spec: Spec, version: int) -> KeptVersion:
     """A version of the release. Raises InputError, with those that are kept, for one that is not; Refused where what is
     kept with it was altered."""
-    place = place_of(spec)
+    place = store_of(spec)
     target = target_of(spec, place)
     with place.read() as reader:
         events = reader.history(spec.release)

@@ -35,13 +35,13 @@ STORES: dict[str, Callable[[Path, sa.URL], Store]] = {"duckdb": _beside_the_spec
 """Where the private state of a source is, by engine: from the private folder and the source's URL."""
 
 
-def has_place(spec: Spec) -> bool:
+def has_store(spec: Spec) -> bool:
     """Whether a spec says where its ledger is. A search of a source on Spark needs none."""
     return spec.private is not None or engine_of(parse_url(spec.source.url.url)).stores
 
 
-def place_of(spec: Spec) -> Store:
-    """The ledger's place for a spec. Raises InputError for a URL that cannot be used, and where `private` is missing
+def store_of(spec: Spec) -> Store:
+    """The store of a spec. Raises InputError for a URL that cannot be used, and where `private` is missing
     or of no use."""
     url = parse_url(spec.source.url.url)
     engine, private = engine_of(url), spec.private
@@ -55,7 +55,7 @@ def place_of(spec: Spec) -> Store:
 
 
 def _elsewhere(url: str, directory: Path) -> Store:
-    """The place of private state in another database than the source's."""
+    """The store in another database than the source's."""
     file = _ledger_file(url, directory, "private.url: ")
     if file is not None:
         return FileStore(file)
@@ -78,8 +78,8 @@ def _ledger_file(url: str, directory: Path, where: str = "") -> Path | None:
     return file
 
 
-def place_of_url(url: str, directory: Path) -> Store:
-    """The place of a ledger given by URL: a database, or the file that is the ledger itself.
+def store_of_url(url: str, directory: Path) -> Store:
+    """The store of a ledger given by URL: a database, or the file that is the ledger itself.
 
     Raises InputError for another file: a source is never written to.
     """

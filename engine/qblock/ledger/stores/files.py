@@ -292,7 +292,7 @@ def file_lock_of_all(folder: Path, what: str, deadline: float) -> Iterator[HeldL
 
 
 def _some_run(folder: Path) -> tuple[str | None, str]:
-    """One of the runs that share the lock of the place: its release, and the process."""
+    """One of the runs that share the lock of the store: its release, and the process."""
     for path in sorted(folder.glob("*.lock")):
         if path.name == f"{WHOLE}.lock":
             continue

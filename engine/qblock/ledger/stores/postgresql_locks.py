@@ -42,7 +42,7 @@ def lock_key(release: str) -> int:
 
 @contextmanager
 def advisory_lock(store: Store, release: str, deadline: float) -> Iterator[HeldLock]:
-    """The lock of a release, with a share of that of the place."""
+    """The lock of a release, with a share of that of the store."""
     key, whole = lock_key(release), lock_key(WHOLE)
     with lock_session(store, release) as locks:
         with store.translated():
@@ -53,7 +53,7 @@ def advisory_lock(store: Store, release: str, deadline: float) -> Iterator[HeldL
 
 @contextmanager
 def advisory_lock_of_all(store: Store, what: str, deadline: float) -> Iterator[HeldLock]:
-    """The lock of the place, alone."""
+    """The lock of the store, alone."""
     key = lock_key(WHOLE)
     with lock_session(store, what) as locks:
         with store.translated():
@@ -62,7 +62,7 @@ def advisory_lock_of_all(store: Store, what: str, deadline: float) -> Iterator[H
 
 
 def _held_by(connection: sa.Connection, key: int, release: str | None = None, *, shared: bool = False) -> Busy:
-    """Who holds a lock, as far as the login may see it. shared: it is one of the runs that share the lock of the place,
+    """Who holds a lock, as far as the login may see it. shared: it is one of the runs that share the lock of the store,
     whose release is then in its name."""
     row = connection.execute(sa.text(sql_text("lock_holder", "postgresql")), {"key": key}).first()
     name = None if row is None else row.application_name

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from qblock.errors import InputError
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.publish.targets.protocol import Checked, Identity, Record, Rows, Target, exposure
 from qblock.spec import Spec
@@ -18,7 +18,7 @@ from qblock.warehouse.engines import database_file, engine_of, engine_of_source,
 __all__ = ["TARGETS", "Checked", "Identity", "Record", "Rows", "Target", "exposure", "target_of", "write_dimensions"]
 
 
-def _file(spec: Spec, place: Store) -> Target:
+def _file(spec: Spec, store: Store) -> Target:
     where = spec.at("publish", "url")
     if spec.publish.url is None:
         raise InputError(
@@ -29,14 +29,14 @@ def _file(spec: Spec, place: Store) -> Target:
     if not engine_of(url).is_file:
         raise InputError(f"{where}: the source is DuckDB, so the release is a DuckDB file: duckdb:///release.duckdb")
     source = database_file(parse_url(spec.source.url.url), spec.directory)
-    return DuckdbTarget(spec, place, source, database_file(url, spec.directory))
+    return DuckdbTarget(spec, store, source, database_file(url, spec.directory))
 
 
-def _view(spec: Spec, place: Store) -> Target:
+def _view(spec: Spec, store: Store) -> Target:
     if spec.publish.url is not None:
         url: Any = parse_url(spec.publish.url.url)
         if engine_of(url).is_file or any(
-            getattr(url, part) != getattr(place.url, part) for part in ("host", "port", "database", "query")
+            getattr(url, part) != getattr(store.url, part) for part in ("host", "port", "database", "query")
         ):
             raise InputError(
                 f"{spec.at('publish', 'url')}: source and target must be the same PostgreSQL database; remove "
@@ -44,13 +44,13 @@ def _view(spec: Spec, place: Store) -> Target:
             )
     from qblock.publish.targets.postgresql import PostgresqlTarget
 
-    return PostgresqlTarget(spec, place)
+    return PostgresqlTarget(spec, store)
 
 
-def _tables(spec: Spec, place: Store) -> Target:
+def _tables(spec: Spec, store: Store) -> Target:
     from qblock.publish.targets.spark import SparkTarget
 
-    return SparkTarget(spec, place)
+    return SparkTarget(spec, store)
 
 
 def write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str] | None:
@@ -66,9 +66,9 @@ def write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str] | 
 TARGETS: dict[str, Callable[[Spec, Store], Target]] = {"duckdb": _file, "postgresql": _view, "spark": _tables}
 
 
-def target_of(spec: Spec, place: Store | None = None) -> Target:
+def target_of(spec: Spec, store: Store | None = None) -> Target:
     """The target of a spec. Raises InputError where source and target do not match."""
-    place = place or place_of(spec)
+    store = store or store_of(spec)
     engine = engine_of_source(spec)
     if spec.publish.storage_version is not None and not engine.is_file:
         where = spec.at("publish", "storage_version")
@@ -77,4 +77,4 @@ def target_of(spec: Spec, place: Store | None = None) -> Target:
         for key in ("path", "readers_checked"):
             if getattr(spec.publish, key) is not None:
                 raise InputError(f"{spec.at('publish', key)}: publish.{key} is for sources on Spark; remove it")
-    return TARGETS[engine.name](spec, place)
+    return TARGETS[engine.name](spec, store)

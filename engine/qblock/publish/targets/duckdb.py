@@ -35,7 +35,7 @@ from qblock.publish.targets.duckdb_files import (
     said,
     same_file,
     shown_tags,
-    store,
+    store_helpers,
     sync,
     tags_of,
     umask,
@@ -67,12 +67,12 @@ class DuckdbTarget:
     renames it, so that a reader has the file before or the file after.
     """
 
-    def __init__(self, spec: Spec, place: Store, source: Path, file: Path) -> None:
+    def __init__(self, spec: Spec, store: Store, source: Path, file: Path) -> None:
         self.spec = spec
-        self.place = place
+        self.store = store
         self.source = source
         self.file = file
-        self.folder = place.folder / VERSIONS / spec.release
+        self.folder = store.folder / VERSIONS / spec.release
 
     @property
     def view(self) -> str:
@@ -86,11 +86,11 @@ class DuckdbTarget:
     @property
     def place_name(self) -> str:
         return (
-            f"{quote_plain(self.spec.publish.schema)}.{quote_plain(self.spec.view)} in {self.place.within(self.file)}"
+            f"{quote_plain(self.spec.publish.schema)}.{quote_plain(self.spec.view)} in {self.store.within(self.file)}"
         )
 
     def identity(self) -> Identity:
-        database = hashlib.sha256(f"duckdb:{self.place.within(self.source)}".encode()).hexdigest()
+        database = hashlib.sha256(f"duckdb:{self.store.within(self.source)}".encode()).hexdigest()
         table = TableName.parse(self.spec.source.table)
         # Names of DuckDB differ by more than their case, quoted or not.
         known = TableName((table.schema or MAIN).casefold(), table.name.casefold())
@@ -104,7 +104,7 @@ class DuckdbTarget:
                 "it; give the release a file of its own"
             )
         if FOLDER in (part.name for part in (self.file.parent, *self.file.parent.parents)) and self.file.is_relative_to(
-            self.place.folder
+            self.store.folder
         ):
             raise InputError(f"{where}: {self.file} is in qblock's private folder; publish somewhere else")
         if not self.file.parent.is_dir():
@@ -145,7 +145,7 @@ class DuckdbTarget:
         for option, role in (("--job", job), ("--officer", officer)):
             if role is not None:
                 raise InputError(f"{option} {role}: DuckDB has no roles; leave it out. {OFFICER}")
-        files = tuple(_files(self.spec, self.place, self.source, self.file))
+        files = tuple(_files(self.spec, self.store, self.source, self.file))
         return Needs("duckdb", str(self.file.parent), None, files=files, notes=(WHOLE, OFFICER))
 
     def find_exposures(self) -> list[str]:
@@ -154,7 +154,7 @@ class DuckdbTarget:
 
     def stage(self, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record) -> None:
         path = self.version_file(tag.version)
-        for folder in (self.place.folder, self.folder.parent, self.folder):
+        for folder in (self.store.folder, self.folder.parent, self.folder):
             make_private(folder)
         remove(path)
         schema = quoted_name(f"{ALIAS}.{quote(self.spec.publish.schema)}", quote=False)
@@ -162,7 +162,7 @@ class DuckdbTarget:
         session.run(f"ATTACH {quote_text(str(path))} AS {ALIAS} (STORAGE_VERSION {quote_text(self.storage)})")
         session.run(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         session.run(sa.CreateTableAs(copy.ordered, quoted_name(name, quote=True), schema=schema))
-        store(session, self.spec, schema, shown)
+        store_helpers(session, self.spec, schema, shown)
         rows = session.scalar(f"SELECT count(*) FROM {schema}.{quote(name)}")
         session.connection.commit()
         session.run(f"CHECKPOINT {ALIAS}")
@@ -174,7 +174,7 @@ class DuckdbTarget:
         self._add_view(path, name, copy.columns, tag)
         path.chmod(0o600)
         sync(path)
-        with self.place.write() as ledger:
+        with self.store.write() as ledger:
             record(ledger, "staged")
 
     def _add_view(self, path: Path, table: str, columns: Sequence[PublishedColumn], tag: ObjectTag) -> None:
@@ -243,7 +243,7 @@ class DuckdbTarget:
     def _seen(self) -> set[int]:
         """The versions that the release file and the pointer row name."""
         versions = {tag.version for tag in shown_tags(self.file, self.spec.release)}
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             pointer = reader.pointer(self.spec.release)
         return versions if pointer is None else versions | {pointer}
 
@@ -274,7 +274,7 @@ class DuckdbTarget:
 
     def close(self, record: Record) -> None:
         # The ledger first: a run that finds the file gone, and no event about it, would publish it again.
-        with self.place.write() as ledger:
+        with self.store.write() as ledger:
             record(ledger, "retired_view")
         self.unpublish()
 
@@ -286,7 +286,7 @@ class DuckdbTarget:
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
         seen = self._seen() if versions else set()
-        return retire_each(self.place, versions, seen, lambda version: remove(self.version_file(version)))
+        return retire_each(self.store, versions, seen, lambda version: remove(self.version_file(version)))
 
     def move(self, connection: sa.Connection, earlier: str, last: RecordedEvent) -> list[str]:
         return []
@@ -327,7 +327,7 @@ class DuckdbTarget:
     def _move_file(self, earlier: str, before: str, current: int | None) -> None:
         """Make the release file under the names of the spec, and remove the one that readers had until now."""
         _, _, name = before.partition(" in ")
-        old = self.place.folder.parent / name
+        old = self.store.folder.parent / name
         if current is not None and not self.is_live(current):
             beside = self.file.with_name(f".{self.file.name}.qblock-v{current}")
             remove(beside)
@@ -339,7 +339,7 @@ class DuckdbTarget:
             beside.replace(self.file)
             sync(self.file.parent)
         if old.resolve() != self.file.resolve() and old.exists():
-            DuckdbTarget(replace(self.spec, release=earlier), self.place, self.source, old).unpublish()
+            DuckdbTarget(replace(self.spec, release=earlier), self.store, self.source, old).unpublish()
 
     def version_file(self, version: int) -> Path:
         """The private copy of a version."""
@@ -362,8 +362,8 @@ class DuckdbChecked:
             yield
 
     def publish(self, record: Record) -> list[str]:
-        place, target = self._target.place, self._target.file
-        with place.write() as ledger:
+        store, target = self._target.store, self._target.file
+        with store.write() as ledger:
             record(ledger, "checked")
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask()
         # DuckDB would replay what an earlier writer left beside the old file into the new one.
@@ -371,12 +371,12 @@ class DuckdbChecked:
         self._file.chmod(mode)
         self._file.replace(target)
         sync(target.parent)
-        with place.write() as ledger:
+        with store.write() as ledger:
             record(ledger, "published")
         return []
 
 
-def _files(spec: Spec, place: Store, source: Path, file: Path) -> Iterator[FileNeed]:
+def _files(spec: Spec, store: Store, source: Path, file: Path) -> Iterator[FileNeed]:
     """What job and readers need of the file system: files have no rights of their own, and no roles."""
     sources = [source]
     if spec.source.file is not None:
@@ -391,9 +391,9 @@ def _files(spec: Spec, place: Store, source: Path, file: Path) -> Iterator[FileN
                 yield FileNeed("job", "read", stated, f"the {kind} of {name}")
     for path in sources:
         yield FileNeed("job", "read", path, "the source")
-    yield FileNeed("job", "write", place.folder, "ledger, crosswalk and versions; made with mode 0700, and kept so")
+    yield FileNeed("job", "write", store.folder, "ledger, crosswalk and versions; made with mode 0700, and kept so")
     yield FileNeed("job", "write", file.parent, "a version is copied there and renamed into its place")
     yield FileNeed("reader", "read", file, "the release")
-    yield FileNeed("reader", "none", place.folder, "ledger, crosswalk and versions")
+    yield FileNeed("reader", "none", store.folder, "ledger, crosswalk and versions")
     for path in sources:
         yield FileNeed("reader", "none", path, "the source")

@@ -48,7 +48,7 @@ TABLES = "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables
 VIEWS = "SELECT schema_name, view_name, comment FROM system.main.duckdb_views() WHERE NOT internal"
 
 
-def store(session: Session, spec: Spec, schema: quoted_name, shown: Shown) -> None:
+def store_helpers(session: Session, spec: Spec, schema: quoted_name, shown: Shown) -> None:
     """Make the tables that are kept with a version. schema: of the attached file."""
     named = names(spec.view, spec.publish.names)
     for helper in KEPT:

@@ -62,9 +62,9 @@ class PostgresqlTarget:
     `qblock.v<N>_<release>` is a version, which no reader's query touches; what is shown is a copy of one (ShownTables).
     """
 
-    def __init__(self, spec: Spec, place: Store) -> None:
+    def __init__(self, spec: Spec, store: Store) -> None:
         self.spec = spec
-        self.place = place
+        self.store = store
         self.views = Views(spec)
         self.tables = ShownTables(spec.release)
 
@@ -77,16 +77,16 @@ class PostgresqlTarget:
         return self.views.shown
 
     def identity(self) -> Identity:
-        with self._session() as session, self.place.translated():
+        with self._session() as session, self.store.translated():
             source = home_of(session.connection, TableName.parse(self.spec.source.table))
             readers = readers_of(session.connection, self.spec)
         return Identity(None if source is None else table_text(source), None, self.view, readers)
 
     def check(self) -> list[str]:
-        for place, name in (("schema", self.spec.publish.schema), ("view", self.spec.view)):
+        for store, name in (("schema", self.spec.publish.schema), ("view", self.spec.view)):
             if len(name.encode()) > MOST_BYTES:
                 raise InputError(
-                    f"{self.spec.at('publish', place)}: {name} has more than {MOST_BYTES} bytes, the most that "
+                    f"{self.spec.at('publish', store)}: {name} has more than {MOST_BYTES} bytes, the most that "
                     "PostgreSQL keeps of a name; shorten it"
                 )
         check_names(self.spec)
@@ -96,15 +96,15 @@ class PostgresqlTarget:
             )
         with self._session() as session:
             facts = self.views.check_names(session.connection)
-            with self.place.translated():
+            with self.store.translated():
                 return access.path_warnings(session.connection, self._readers(session.connection, facts))
 
     def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
-        with self._session() as session, self.place.translated():
+        with self._session() as session, self.store.translated():
             return needs(session.connection, self.spec, job, officer)
 
     def find_exposures(self) -> list[str]:
-        with self._session() as session, self.place.translated():
+        with self._session() as session, self.store.translated():
             connection = session.connection
             return access.ways(connection, self.spec, self._readers(connection))
 
@@ -131,7 +131,7 @@ class PostgresqlTarget:
         name = self._version(tag.version)
         table, columns = f"{SCHEMA}.{quote(name)}", [column.name for column in copy.columns]
         body = ", ".join(f"{quote(column.name)} {column.type}" for column in copy.columns)
-        with self.place.translated():
+        with self.store.translated():
             session.run(f"CREATE TABLE {table} ({body})")
         # What default privileges have given on a new table.
         close(session.connection, SCHEMA, name)
@@ -152,7 +152,7 @@ class PostgresqlTarget:
             attempt.wants(ROW, SCHEMA, *WRITTEN)
             record(session.connection, "staged")
 
-        with self.place.translated():
+        with self.store.translated():
             in_one_attempt(session.connection, self.seconds, table, write)
             session.connection.commit()
 
@@ -161,7 +161,7 @@ class PostgresqlTarget:
 
         In a transaction of its own: a column is added under a lock that keeps readers out.
         """
-        with self._session() as session, self.place.translated():
+        with self._session() as session, self.store.translated():
             work = partial(self.tables.prepare, columns=columns)
             retry_with_backoff(session.connection, self.seconds, self.view, work)
             session.connection.commit()
@@ -187,7 +187,7 @@ class PostgresqlTarget:
 
     def _tables(self, connection: sa.Connection) -> Sequence[Any]:
         """The tables of the release, of all kinds."""
-        with self.place.translated():
+        with self.store.translated():
             return connection.execute(text("release_tables"), {"pattern": pattern_of(self.spec.release)}).all()
 
     @contextmanager
@@ -199,7 +199,7 @@ class PostgresqlTarget:
                 attempt.wants(KEEP, SCHEMA, name)
                 session.run(f"LOCK TABLE {SCHEMA}.{quote(name)} IN SHARE MODE")
 
-            with self.place.translated():
+            with self.store.translated():
                 in_one_attempt(session.connection, self.seconds, f"{SCHEMA}.{name}", keep)
             if not self._is_whole(self._tables(session.connection), version, columns):
                 raise Refused(f"{SCHEMA}.{name} is not the table of version {version} any more: it was altered")
@@ -222,7 +222,7 @@ class PostgresqlTarget:
         return tags
 
     def shows(self) -> bool:
-        with self._session() as session, self.place.translated():
+        with self._session() as session, self.store.translated():
             return self.tables.shows(session.connection)
 
     def holds(self, version: int) -> bool:
@@ -248,7 +248,7 @@ class PostgresqlTarget:
     def pack(self, known: Sequence[Any] | None = None) -> None:
         """Leave nothing of versions that are not shown in what views read, as far as nobody is in the way. known: the
         tables of the release, where they are."""
-        with self.place.translated():
+        with self.store.translated():
             with self._session() as session:
                 known = self._tables(session.connection) if known is None else known
                 unread = self.tables.unread(known)
@@ -256,24 +256,24 @@ class PostgresqlTarget:
             dropped = [name for name in unread if self._drop(name, None)]
             tables = [table for table in tables if table.name not in dropped]
             if tables:
-                with self.place.create_engine().connect() as connection:
+                with self.store.create_engine().connect() as connection:
                     self.tables.pack(connection, tables, self.seconds)
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
-        with self._session() as session, self.place.translated():
+        with self._session() as session, self.store.translated():
             layout = self.layout(session.connection, version, columns)
             return layout is not None and self.views.all_intact(session.connection, layout, columns)
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
-        with self._session() as session, self.place.translated():
+        with self._session() as session, self.store.translated():
             self.views.check_all(session.connection, columns)
 
     @contextmanager
     def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[Session, str]]:
-        warehouse = PostgresqlWarehouse(self.place.url)
+        warehouse = PostgresqlWarehouse(self.store.url)
         try:
             with warehouse.snapshot() as session:
-                with self.place.translated():
+                with self.store.translated():
                     whole = self._is_whole(self._tables(session.connection), version, columns)
                 if not whole:
                     raise Refused(f"{SCHEMA}.{self._version(version)} is not the table of version {version} any more")
@@ -285,7 +285,7 @@ class PostgresqlTarget:
 
     @contextmanager
     def published(self) -> Iterator[Rows]:
-        warehouse = PostgresqlWarehouse(self.place.url)
+        warehouse = PostgresqlWarehouse(self.store.url)
         try:
             with warehouse.snapshot() as session:
                 if self.views.facts(session.connection) is None:
@@ -296,7 +296,7 @@ class PostgresqlTarget:
             warehouse.close()
 
     def grant(self) -> list[str]:
-        with self._session() as session, self.place.translated():
+        with self._session() as session, self.store.translated():
 
             def give(attempt: Attempt) -> list[str]:
                 attempt.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
@@ -318,7 +318,7 @@ class PostgresqlTarget:
                 attempt.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
                 self.views.close_all(attempt.connection)
 
-        with self._session() as session, self.place.translated():
+        with self._session() as session, self.store.translated():
             retry_with_backoff(session.connection, self.seconds, self.view, take)
             session.connection.commit()
         self.pack()
@@ -405,7 +405,7 @@ class PostgresqlTarget:
 
     def _pointer(self, connection: sa.Connection) -> int:
         """The version that the pointer row names; 0, which none has, where it names none."""
-        with self.place.translated():
+        with self.store.translated():
             return LedgerReader(connection).pointer(self.spec.release) or 0
 
     def _drop(self, name: str, record: Record | None, exists: bool = True) -> bool:
@@ -420,7 +420,7 @@ class PostgresqlTarget:
             if exists:
                 run(attempt.connection, f"DROP TABLE {SCHEMA}.{quote(name)}")
 
-        with self._session() as session, self.place.translated():
+        with self._session() as session, self.store.translated():
             try:
                 retry_with_backoff(session.connection, self.seconds, f"{SCHEMA}.{name}", drop, attempts=1)
             except (Busy, sa.exc.DBAPIError) as error:
@@ -436,12 +436,12 @@ class PostgresqlTarget:
     @contextmanager
     def _session(self) -> Iterator[SqlSession]:
         """A session in a READ COMMITTED transaction, rolled back unless it is committed."""
-        with self.place.translated():
-            connection = self.place.create_engine().connect()
+        with self.store.translated():
+            connection = self.store.create_engine().connect()
         try:
             yield SqlSession(connection, PostgresqlFacts())
         except BaseException:
-            self.place.give_up(connection)
+            self.store.give_up(connection)
             raise
         finally:
             connection.close()
@@ -482,7 +482,7 @@ class PostgresqlChecked:
             record(connection, "published")
             return notes
 
-        with target.place.translated():
+        with target.store.translated():
             # Nobody waits for it, and it takes long: before the locks that readers wait for.
             layout = in_one_attempt(connection, target.seconds, target.view, fill)
             notes = retry_with_backoff(connection, target.seconds, target.view, show)

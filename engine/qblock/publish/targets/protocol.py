@@ -181,13 +181,13 @@ SHOWN = 5
 
 
 def retire_each(
-    place: Store, versions: Mapping[int, Record], seen: Collection[int], drop: Callable[[int], None]
+    store: Store, versions: Mapping[int, Record], seen: Collection[int], drop: Callable[[int], None]
 ) -> list[str]:
     """`Target.retire` where versions and ledger have no transaction in common. seen: versions that stay."""
     for version, record in versions.items():
         if version not in seen:
             drop(version)
-            with place.write() as ledger:
+            with store.write() as ledger:
                 record(ledger, "retired")
     return [STAYS.format(version) for version in versions if version in seen]
 

@@ -45,12 +45,12 @@ class SparkTarget:
     views show is in a table beside each, named `..._shown`; they are changed after the view, one after another.
     """
 
-    def __init__(self, spec: Spec, place: Store) -> None:
+    def __init__(self, spec: Spec, store: Store) -> None:
         check_spec(spec)
         assert spec.private is not None
         assert spec.publish.path is not None
         self.spec = spec
-        self.place = place
+        self.store = store
         self._url = parse_url(spec.source.url.url)
         self._home = spec.private.path
         self._versions, self._helpers = SparkVersions(spec), SparkHelpers(spec)
@@ -117,13 +117,13 @@ class SparkTarget:
         self._helpers.stage(source, catalog, shown, self._private, table)
         # Whatever has a tag is whole.
         catalog.mark(self._private, table, tag.text)
-        with self.place.write() as ledger:
+        with self.store.write() as ledger:
             record(ledger, "staged")
 
     @contextmanager
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[SparkChecked]:
         with opened(self.spec) as (session, catalog):
-            yield SparkChecked(self.spec, self.place, session, catalog, version, columns)
+            yield SparkChecked(self.spec, self.store, session, catalog, version, columns)
 
     def tags(self) -> list[ObjectTag]:
         with opened(self.spec) as (_, catalog):
@@ -161,7 +161,7 @@ class SparkTarget:
 
     def _finish(self, catalog: SparkCatalog, table: str, tag: ObjectTag) -> None:
         """What a run that was stopped after it had changed the view did not come to."""
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             text = reader.reference(self.spec.release, tag.version)
         if text is not None:
             self._helpers.finish(catalog, table, Kept.of_text(text).columns)
@@ -200,7 +200,7 @@ class SparkTarget:
 
     def close(self, record: Record) -> None:
         # The ledger first: a run that finds the view gone, and no event about it, would publish it again.
-        with self.place.write() as ledger:
+        with self.store.write() as ledger:
             record(ledger, "retired_view")
         self.unpublish()
 
@@ -217,7 +217,7 @@ class SparkTarget:
             return []
         with opened(self.spec) as (_, catalog):
             return retire_each(
-                self.place,
+                self.store,
                 versions,
                 self._seen(catalog),
                 lambda number: catalog.drop(
@@ -285,7 +285,7 @@ class SparkTarget:
     def _seen(self, catalog: SparkCatalog) -> set[int]:
         """The versions that the view and the pointer row name."""
         shown = self._versions.shown(catalog)
-        with self.place.read() as reader:
+        with self.store.read() as reader:
             pointer = reader.pointer(self.spec.release)
         return {version for version in (pointer, None if shown is None else shown[1].version) if version is not None}
 

@@ -16,7 +16,7 @@ from qblock.errors import InputError, Refused
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.stamps import ObjectTag
 from qblock.ledger.store import Store
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import store_of
 from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import column_comments
 from qblock.publish.targets.protocol import Record, Rows
@@ -118,13 +118,13 @@ class SparkChecked:
     def __init__(
         self,
         spec: Spec,
-        place: Store,
+        store: Store,
         session: SparkTables,
         catalog: SparkCatalog,
         version: int,
         columns: Sequence[PublishedColumn],
     ) -> None:
-        self._spec, self._place = spec, place
+        self._spec, self._place = spec, store
         self._session, self._catalog, self._version, self._columns = session, catalog, version, columns
         rows: sa.FromClause = session.relation(SparkVersions(spec).table(version))
         self.rows = Rows(session, rows)
@@ -170,7 +170,7 @@ def write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
     Each is a view, which shows a new table by one change of the catalog: whoever reads an older one while it is
     replaced, as a spec that names it does, finds one or the other. Raises InputError for a name of something else.
     """
-    place_of(spec)
+    store_of(spec)
     assert spec.private is not None
     named = {re.sub("[^a-z0-9_]", "_", name.casefold()): name for name in tables}
     if len(named) < len(tables):
