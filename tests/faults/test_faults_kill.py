@@ -30,7 +30,7 @@ PAUSE = readers.PAUSE if os.environ.get("QBLOCK_TEST_ENGINES") == "all" else 4 *
 
 def check_kills(engine: str, points: list[dict[str, Any]], kills: int, folder: Path, server: str | None) -> None:
     report = harness.run(engine, kills, 3, folder, points, server, PAUSE)
-    assert report.problems == ()
+    assert report.problems == []
     assert (report.failed_reads, report.reads_of_anything_else, report.rows_lost) == ([], [], [])
     assert report.boundaries_not_reached == []
     assert report.kills >= kills

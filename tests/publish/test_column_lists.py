@@ -255,11 +255,11 @@ def test_going_back_to_a_version_with_fewer_columns_and_forward_again(job: Job, 
         rollback(job.spec, 1)
     own(job, analyst, "DROP VIEW analysis.own")
     assert rollback(job.spec, 1).status == "rolled_back"
-    assert (job.published(), verify(job.spec).problems) == (first, [])
+    assert (job.published(), verify(job.spec).problems) == (first, ())
     assert job.run().status == "unchanged"
     job.set(attributes=ADDED)
     assert rollback(job.spec, 2).status == "rolled_back"
-    assert (job.published(), verify(job.spec).problems) == (second, [])
+    assert (job.published(), verify(job.spec).problems) == (second, ())
 
 
 def test_a_column_that_comes_back_with_another_type_is_another_column(job: Job) -> None:
@@ -275,7 +275,7 @@ def test_a_column_that_comes_back_with_another_type_is_another_column(job: Job) 
     assert verify(job.spec).problems == ()
     # What was published first is published again as it was.
     assert rollback(job.spec, 1).version == 1
-    assert (job.published(), verify(job.spec).problems) == (first, [])
+    assert (job.published(), verify(job.spec).problems) == (first, ())
     assert rollback(job.spec, 3).version == 3
     assert {row[3] for row in job.published()} == {65, 66}
 
@@ -289,7 +289,7 @@ def test_tables_of_other_columns_are_dropped_in_their_time(job: Job, monkeypatch
     assert sorted(job.query(tables)) == [("data2_people",), ("v2_people",)]
     job.run(force=True)
     assert sorted(job.query(tables)) == [("data2_people",), ("v3_people",)]
-    assert (len(job.published()[0]), verify(job.spec).problems) == (4, [])
+    assert (len(job.published()[0]), verify(job.spec).problems) == (4, ())
 
 
 def test_columns_come_and_go_for_ever(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

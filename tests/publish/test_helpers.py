@@ -191,7 +191,7 @@ def test_helper_views_have_other_names_where_the_spec_gives_them(job: Job) -> No
     job.set(versions=NONE).run()
     assert job.query('SELECT count(*) FROM published."the labels"')[0][0] > 0
     assert job.query('SELECT min("age from") FROM published.people') == [(20.0,)]
-    assert (job.run().status, verify(job.spec).problems) == ("unchanged", [])
+    assert (job.run().status, verify(job.spec).problems) == ("unchanged", ())
     job.settings["publish"]["names"] = {}
     assert job.run().version == 2
     assert rows(job, "levels", "count(*)")[0][0] > 0

@@ -42,11 +42,11 @@ def test_settings_of_the_server_republish_nothing(job: Job, turn_on: Callable[[J
     job.begin()
     turn_on(job)
     assert job.query("SHOW quote_all_identifiers") == [("on",)]
-    assert (job.run().status, verify(job.spec).problems) == ("unchanged", [])
+    assert (job.run().status, verify(job.spec).problems) == ("unchanged", ())
     assert job.run(force=True).version == 2
     job.change(f'ALTER DATABASE "{sa.make_url(job.url).database}" RESET ALL')
     job.change(f'ALTER ROLE CURRENT_USER IN DATABASE "{sa.make_url(job.url).database}" RESET ALL')
-    assert (job.run().status, verify(job.spec).problems) == ("unchanged", [])
+    assert (job.run().status, verify(job.spec).problems) == ("unchanged", ())
 
 
 def test_a_view_that_an_earlier_program_made_under_another_setting_is_known(
@@ -63,7 +63,7 @@ def test_a_view_that_an_earlier_program_made_under_another_setting_is_known(
     with monkeypatch.context() as before:
         before.setattr(View, "sign", signed)
         assert job.run().version == 1
-    assert (job.run().status, verify(job.spec).problems) == ("unchanged", [])
+    assert (job.run().status, verify(job.spec).problems) == ("unchanged", ())
 
 
 def signed_elsewhere(job: Job) -> None:
@@ -75,7 +75,7 @@ def test_a_view_that_another_server_version_wrote_otherwise_is_known(job: Job) -
     job.run()
     signed_elsewhere(job)
     oid = job.query("SELECT oid, xmin FROM pg_class WHERE oid = 'published.people'::regclass")
-    assert (job.run().status, verify(job.spec).problems) == ("unchanged", [])
+    assert (job.run().status, verify(job.spec).problems) == ("unchanged", ())
     assert job.run(force=True).version == 2
     assert job.query("SELECT oid, xmin FROM pg_class WHERE oid = 'published.people'::regclass") == oid
 
@@ -94,6 +94,6 @@ def test_an_altered_view_is_found_whatever_its_comment_says(job: Job, altered: s
     job.begin()
     signed_elsewhere(job)
     job.change(altered)
-    assert verify(job.spec).problems != []
+    assert verify(job.spec).problems != ()
     assert job.run().version == 2
-    assert (len(job.published()), verify(job.spec).problems) == (12, [])
+    assert (len(job.published()), verify(job.spec).problems) == (12, ())

@@ -152,4 +152,4 @@ def test_a_view_that_was_made_along_another_path_is_still_intact(job: Job, monke
             "published.people_before", f"(SELECT {columns} FROM qblock.v{first.version}_people) AS other"
         )
     )
-    assert verify(job.spec).problems != []
+    assert verify(job.spec).problems != ()
