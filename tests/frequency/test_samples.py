@@ -12,7 +12,7 @@ from integration.sources import Rows, from_file, opened, sensitive, suppressed
 from qblock.frequency import hubs, sets
 from qblock.frequency.sets import SAMPLED, Portion
 from qblock.search.run import run_search
-from qblock.warehouse import duckdb
+from qblock.warehouse import duckdb_session
 
 pytestmark = pytest.mark.either_engine
 
@@ -30,7 +30,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
         (hubs, "AGAIN", 0),
         (hubs, "STATEMENT", 0),
         (sets, "LEAST_SHARED", 0),
-        (duckdb, "cores", lambda: 6),
+        (duckdb_session, "cores", lambda: 6),
     ):
         monkeypatch.setattr(module, name, value)
 

@@ -94,7 +94,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "threads: an interrupt lets the next statement begin",
-        "warehouse/duckdb.py",
+        "warehouse/duckdb_session.py",
         "            self._ended = True\n",
         "",
         tests=(

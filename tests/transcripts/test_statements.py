@@ -27,7 +27,8 @@ from benchmarks.questions import QUESTIONS, keys_of_search
 from benchmarks.tables import in_duckdb
 from qblock.cli.app import run
 from qblock.ledger import schema
-from qblock.warehouse.duckdb import DuckdbBeside, DuckdbFacts
+from qblock.warehouse.duckdb import DuckdbFacts
+from qblock.warehouse.duckdb_session import DuckdbBeside
 
 FILE = Path(__file__).parent / "recorded" / "statements.txt"
 ROWS = 500

@@ -11,8 +11,7 @@ import duckdb
 import pytest
 import sqlalchemy as sa
 
-from qblock.warehouse import TableName
-from qblock.warehouse import duckdb as embedded
+from qblock.warehouse import TableName, duckdb_session
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.engines import local_warehouse
 
@@ -23,7 +22,7 @@ ONE = sa.select(sa.literal_column("1").label("a"))
 
 @pytest.fixture(autouse=True)
 def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "cores", lambda: 8)
+    monkeypatch.setattr(duckdb_session, "cores", lambda: 8)
 
 
 @pytest.fixture
@@ -107,7 +106,7 @@ def test_an_interrupt_ends_what_other_threads_ask_and_begins_nothing_more() -> N
 
 @pytest.mark.parametrize(("cores", "at_once"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 4)])
 def test_a_statement_has_two_cores_for_itself(monkeypatch: pytest.MonkeyPatch, cores: int, at_once: int) -> None:
-    monkeypatch.setattr(embedded, "cores", lambda: cores)
+    monkeypatch.setattr(duckdb_session, "cores", lambda: cores)
     warehouse = local_warehouse()
     with warehouse.snapshot() as session:
         assert session.max_concurrency == at_once

@@ -327,19 +327,3 @@ class Facts(Protocol):
 
     def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
         """The error to show for one of the database's; reading: the tables that the statement reads."""
-
-
-class Beside(Protocol):
-    """Further connections to the database of a session, for other threads."""
-
-    max_concurrency: int
-    statements: int
-
-    def counts(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
-        """As Facts.counts."""
-
-    def begin(self) -> None:
-        """Before the first question."""
-
-    def interrupt(self) -> None:
-        """End what is asked of them, and answer nothing more."""

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError
+from qblock.warehouse.duckdb_session import DuckdbBeside
 from qblock.warehouse.faults import CLIENT, interrupted
 from qblock.warehouse.kept_sessions import count_temporary
-from qblock.warehouse.protocol import Beside, Column, Facts, Kind, SourceFacts, TableName, not_a_table
+from qblock.warehouse.protocol import Column, Facts, Kind, SourceFacts, TableName, not_a_table
 from qblock.warehouse.queries import Part, queries_of_parts
 
 
@@ -58,7 +59,7 @@ def translated(facts: Facts, reading: Callable[[], Sequence[str]] = list) -> Ite
 class SqlSession:
     """The Session protocol over one SQLAlchemy connection."""
 
-    def __init__(self, connection: sa.Connection, facts: Facts, beside: Beside | None = None) -> None:
+    def __init__(self, connection: sa.Connection, facts: Facts, beside: DuckdbBeside | None = None) -> None:
         """beside: answers what other threads ask about shared tables."""
         self.connection = connection
         self.max_concurrency = 1 if beside is None else beside.max_concurrency
