@@ -22,16 +22,16 @@ from qblock.search.task import Task
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 START = """
 from qblock.cli import main
-from qblock.warehouse.session import SqlSession
+from qblock.warehouse.protocol import Session
 
-stored = SqlSession.store
+stored = Session.store
 
 def store(self, name, query):
     if name == "qblock_raw":
         print("reached", flush=True)
     return stored(self, name, query)
 
-SqlSession.store = store
+Session.store = store
 main()
 """
 SLOW = {

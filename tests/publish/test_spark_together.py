@@ -16,7 +16,7 @@ from publish.spark_releases import ON_SPARK, same_key, same_keys, written
 from qblock.api import Ledger, Release
 from qblock.errors import QblockError, Refused
 from qblock.warehouse.duckdb import DuckdbFacts
-from qblock.warehouse.session import SqlSession
+from qblock.warehouse.protocol import Session
 from qblock.warehouse.spark import SparkSession
 
 pytestmark = pytest.mark.spark
@@ -232,15 +232,15 @@ def test_nothing_is_kept_of_a_session_that_is_lost(twins: Twins, monkeypatch: py
     twins.become(people(0))
     assert twins.spark.publish().status == "published"
     twins.become(people(1))
-    true = SqlSession.load
+    true = Session.load
 
-    def failing(self: SqlSession, name: str, columns: pa.Table) -> Any:
+    def failing(self: Session, name: str, columns: pa.Table) -> Any:
         if "hashed" in columns.column_names:
             raise QblockError("the connection was lost")
         return true(self, name, columns)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SqlSession, "load", failing)
+        patch.setattr(Session, "load", failing)
         with pytest.raises(QblockError, match="the connection was lost"):
             twins.spark.publish()
     assert _said(twins.spark)[0] in ("published", "unchanged")

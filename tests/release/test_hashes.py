@@ -20,7 +20,7 @@ from qblock.versions.crosswalk import HEXADECIMAL, Crosswalk, open_crosswalk, pr
 from qblock.versions.people import digests_of
 from qblock.versions.recorded import recorded
 from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.session import SqlSession
+from qblock.warehouse.protocol import Session
 from release.jobs import Job, MakeJob
 from release.test_rekey import PEOPLE, rows_of
 from release.test_waiting import HOLD_BACK, insert, people_job, shown
@@ -90,14 +90,14 @@ def test_the_source_is_lent_no_key(job: Job, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_each_person_is_sent_once_and_nobody_by_name(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[list[str]] = []
-    true = SqlSession.load
+    true = Session.load
 
-    def loading(self: SqlSession, name: str, columns: pa.Table) -> Any:
+    def loading(self: Session, name: str, columns: pa.Table) -> Any:
         if columns.column_names == ["hashed"]:
             sent.append(columns["hashed"].to_pylist())
         return true(self, name, columns)
 
-    monkeypatch.setattr(SqlSession, "load", loading)
+    monkeypatch.setattr(Session, "load", loading)
     job.run()
     assert [sorted(one) for one in sent] == [sorted(map(sha, NAMES))]
 

@@ -10,7 +10,7 @@ import pytest
 from qblock.errors import QblockError, Refused
 from qblock.ledger.history import history
 from qblock.release import apply
-from qblock.warehouse.session import SqlSession
+from qblock.warehouse.protocol import Session
 from release.jobs import ATTRIBUTES, Job
 
 pytestmark = pytest.mark.either_engine
@@ -28,9 +28,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
 
     def noting(name: str) -> Callable[..., Any]:
-        real = getattr(SqlSession, name)
+        real = getattr(Session, name)
 
-        def noted(session: SqlSession, statement: Any, *more: Any) -> Any:
+        def noted(session: Session, statement: Any, *more: Any) -> Any:
             text = statement if isinstance(statement, str) else str(statement.compile(dialect=session.dialect))
             if "people" in text or "qblock_" in text:
                 found.append(text)
@@ -39,7 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return noted
 
     for name in ("run", "fetch", "scalar", "counts", "attempt"):
-        monkeypatch.setattr(SqlSession, name, noting(name))
+        monkeypatch.setattr(Session, name, noting(name))
     return found
 
 

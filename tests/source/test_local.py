@@ -23,7 +23,7 @@ from qblock.source.open import fits_memory
 from qblock.spec import Spec
 from qblock.spec.model import Search
 from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.session import SqlSession
+from qblock.warehouse.protocol import Session
 from qblock.warehouse.spark import SparkSession
 
 pytestmark = pytest.mark.either_engine
@@ -48,9 +48,9 @@ def apart(engine_name: str) -> bool:
 
 
 @pytest.fixture
-def pulling(engine_name: str) -> type[SqlSession]:
+def pulling(engine_name: str) -> type[Session]:
     """The session whose `pull` brings coded rows."""
-    return SparkSession if engine_name == "spark" else SqlSession
+    return SparkSession if engine_name == "spark" else Session
 
 
 def moved(task: Task) -> bool:
@@ -133,14 +133,14 @@ def test_where_it_does_not_pay_the_table_stays(
 
 @pytest.mark.usefixtures("however_small")
 def test_one_node_is_counted_where_the_table_is(
-    warehouse: Any, tmp_path: Path, apart: bool, pulling: type[SqlSession], monkeypatch: pytest.MonkeyPatch
+    warehouse: Any, tmp_path: Path, apart: bool, pulling: type[Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = asking(warehouse, tmp_path, "auto")
     pinned = replace(spec, search=Search(node=(0, 1)))
     pulled: list[str] = []
     pull = pulling.pull
 
-    def told(session: SqlSession, table: sa.TableClause) -> Any:
+    def told(session: Session, table: sa.TableClause) -> Any:
         pulled.append(table.name)
         return pull(session, table)
 
@@ -186,13 +186,13 @@ def test_comparisons_and_populations(warehouse: Any, tmp_path: Path, apart: bool
 
 @pytest.mark.each_engine
 def test_a_row_that_is_lost_is_noticed(
-    warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool, pulling: type[SqlSession]
+    warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool, pulling: type[Session]
 ) -> None:
     if not apart:
         pytest.skip("nothing is brought anywhere")
     pull = pulling.pull
 
-    def losing(session: SqlSession, table: sa.TableClause) -> Any:
+    def losing(session: Session, table: sa.TableClause) -> Any:
         for part in pull(session, table):
             yield {name: column[1:] for name, column in part.items()}
 

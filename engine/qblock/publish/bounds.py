@@ -22,8 +22,7 @@ from qblock.spec import Spec
 from qblock.spec.model import RangesShown
 from qblock.warehouse.arrow import whole_numbers
 from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import Column, Kind, Session
-from qblock.warehouse.session import RawType
+from qblock.warehouse.protocol import Column, Kind, RawType, Session
 
 LARGEST = {"int4range": 2**31 - 1, "int8range": 2**63 - 1}
 LONGEST = 63

@@ -13,8 +13,7 @@ import sqlalchemy as sa
 from qblock.errors import QblockError, Refused
 from qblock.ledger.events import canonical
 from qblock.spec import Spec
-from qblock.warehouse.protocol import Column, Session
-from qblock.warehouse.session import RawType
+from qblock.warehouse.protocol import Column, RawType, Session
 from qblock.warehouse.values import MIDNIGHT, canonical_text, carried, type_class
 
 RETYPE = "`qblock ledger retype SPEC`"

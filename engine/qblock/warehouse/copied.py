@@ -15,8 +15,7 @@ from qblock.spec.source_file import ColumnType
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse, quote, quote_text
 from qblock.warehouse.memory import of_embedded
-from qblock.warehouse.protocol import Session, SourceFacts
-from qblock.warehouse.session import translated
+from qblock.warehouse.protocol import Session, SourceFacts, translated
 
 ROWS, TEXTS = "qblock_rows", "qblock_texts"
 

@@ -22,9 +22,8 @@ from qblock.warehouse.arrow import MANY
 from qblock.warehouse.duckdb_session import ARROW, DuckdbBeside, check_database
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.memory import SpillFolder, of_embedded
-from qblock.warehouse.protocol import Column, Kind, Session, TableName, quote
+from qblock.warehouse.protocol import Column, Kind, Session, TableName, quote, translated
 from qblock.warehouse.queries import Part
-from qblock.warehouse.session import SqlSession, translated
 
 SOURCE = "source"
 _KINDS: dict[str, Kind] = {
@@ -258,7 +257,7 @@ class DuckdbWarehouse:
             connection = self._engine.connect()
         driver: Any = connection.connection.driver_connection
         beside = DuckdbBeside(driver)
-        session: SqlSession | None = None
+        session: Session | None = None
         try:
             with translated(facts):
                 connection.exec_driver_sql(f"SET temp_directory = {quote_text(str(self._spill.path))}")
@@ -273,7 +272,7 @@ class DuckdbWarehouse:
                     check_database(self.path, "name a DuckDB file in the URL", InputError)
                     connection.exec_driver_sql(f"ATTACH {quote_text(str(self.path))} AS {SOURCE} (READ_ONLY)")
                     connection.commit()
-            session = SqlSession(connection, facts, beside)
+            session = Session(connection, facts, beside)
             if self.path is not None:
                 # An attached file's snapshot starts when it is first touched.
                 session.scalar(f"SELECT count(*) FROM duckdb_tables() WHERE database_name = '{SOURCE}'")

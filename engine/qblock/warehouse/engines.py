@@ -24,8 +24,7 @@ from qblock.spec.urls import url_problem
 from qblock.warehouse.copied import CopiedWarehouse, Tabular
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
 from qblock.warehouse.duckdb_session import DuckdbDialect
-from qblock.warehouse.protocol import Facts, Session, TableName, Warehouse, quote
-from qblock.warehouse.session import translated
+from qblock.warehouse.protocol import Facts, Session, TableName, Warehouse, quote, translated
 from qblock.warehouse.source_files import FileTable
 
 

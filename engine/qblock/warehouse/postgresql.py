@@ -18,9 +18,8 @@ from qblock.errors import QblockError
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.memory import in_bytes
 from qblock.warehouse.postgresql_faults import LOST, explain_postgresql
-from qblock.warehouse.protocol import PRIVATE_SCHEMA, Column, Kind, Session, TableName, quote
+from qblock.warehouse.protocol import PRIVATE_SCHEMA, Column, Kind, Session, TableName, quote, translated
 from qblock.warehouse.queries import Part, joined
-from qblock.warehouse.session import SqlSession, translated
 
 _KINDS: dict[str, Kind] = {
     "smallint": "integer",
@@ -234,7 +233,7 @@ class PostgresqlWarehouse:
         try:
             with translated(facts):
                 connection.begin()
-            yield SqlSession(connection, facts)
+            yield Session(connection, facts)
         finally:
             connection.close()
 

@@ -26,14 +26,13 @@ from qblock.warehouse.faults import Unreachable
 from qblock.warehouse.memory import PREFIX, SpillFolder
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Part
-from qblock.warehouse.session import SqlSession
 from qblock.warehouse.spark_client import Client, Frame, connected, drivers, end, explained, path_literal, quoted
 from qblock.warehouse.spark_facts import SparkDialect, SparkFacts, column_of, is_absent, is_read, quote_name
 
 PRIVATE = "qblock_staging"
 
 
-class SparkSession(SqlSession):
+class SparkSession(Session):
     """The Session protocol over Spark Connect. private: the schema of its tables, which `make` makes; needed: of a
     table, the columns that are copied, where that is not all of them."""
 

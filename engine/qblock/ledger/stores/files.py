@@ -37,7 +37,6 @@ from qblock.warehouse.duckdb_session import check_database, logs_of
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.kept_sessions import SharedDialect
 from qblock.warehouse.protocol import Session
-from qblock.warehouse.session import SqlSession
 
 LEDGER_FILE = "ledger.sqlite"
 CROSSWALK_FILE = "crosswalk.duckdb"
@@ -142,7 +141,7 @@ class DuckdbFile(CrosswalkDatabase):
         self.close()
 
     def session(self, connection: sa.Connection) -> Session:
-        return SqlSession(connection, DuckdbFacts(None))
+        return Session(connection, DuckdbFacts(None))
 
 
 class FileStore(Store):

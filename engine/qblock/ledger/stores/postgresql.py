@@ -19,7 +19,6 @@ from qblock.warehouse.postgresql import PostgresqlFacts, of_transactions
 from qblock.warehouse.postgresql_faults import explain_postgresql
 from qblock.warehouse.postgresql_session import LEDGER_PATH, PATH
 from qblock.warehouse.protocol import Session
-from qblock.warehouse.session import SqlSession
 
 WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move", "spec", "view")
 """Tables that a run writes."""
@@ -83,7 +82,7 @@ class PostgresqlStore(Store, CrosswalkDatabase):
         return True if connection.scalar(sa.text(allowed), names) else None
 
     def session(self, connection: sa.Connection) -> Session:
-        return SqlSession(connection, PostgresqlFacts())
+        return Session(connection, PostgresqlFacts())
 
     @contextmanager
     def without_nested_loops(self, session: Session) -> Iterator[None]:

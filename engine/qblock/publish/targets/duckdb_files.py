@@ -34,8 +34,7 @@ from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbWarehouse, quote_text
 from qblock.warehouse.duckdb_session import logs_of
 from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
-from qblock.warehouse.protocol import Session, TableName, quote
-from qblock.warehouse.session import RawType
+from qblock.warehouse.protocol import RawType, Session, TableName, quote
 
 TYPES: dict[Type, str] = {
     "text": "VARCHAR",

@@ -53,7 +53,6 @@ from qblock.warehouse.lock_waits import (
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
 from qblock.warehouse.protocol import Session, TableName, quote
 from qblock.warehouse.rights import Needs
-from qblock.warehouse.session import SqlSession
 
 
 class PostgresqlTarget:
@@ -434,12 +433,12 @@ class PostgresqlTarget:
         return version_table(version, self.spec.release)
 
     @contextmanager
-    def _session(self) -> Iterator[SqlSession]:
+    def _session(self) -> Iterator[Session]:
         """A session in a READ COMMITTED transaction, rolled back unless it is committed."""
         with self.store.translated():
             connection = self.store.create_engine().connect()
         try:
-            yield SqlSession(connection, PostgresqlFacts())
+            yield Session(connection, PostgresqlFacts())
         except BaseException:
             self.store.give_up(connection)
             raise

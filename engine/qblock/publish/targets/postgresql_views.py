@@ -44,8 +44,7 @@ from qblock.publish.targets.postgresql_view import (
 )
 from qblock.spec import Spec
 from qblock.warehouse.lock_waits import REPLACE, Attempt
-from qblock.warehouse.protocol import Session, quote
-from qblock.warehouse.session import RawType
+from qblock.warehouse.protocol import RawType, Session, quote
 
 OF = ("of_release", "of_version", "position")
 Definition = tuple[str, Columns, Comments]
