@@ -235,6 +235,6 @@ def test_a_search_on_spark_needs_no_ledger(tmp_path: Path) -> None:
     )
     spec = load_spec(tmp_path / "release.yaml")
     assert lags(spec)
-    assert published(spec, None) is None
+    assert published(spec, None, None) is None
     assert next(qblock.Release(spec).own_files()).path == spec.path
     assert len(list(qblock.Release(spec).own_files())) == 1

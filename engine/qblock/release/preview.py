@@ -105,12 +105,17 @@ def preview(spec: Spec, churn: float | None = None) -> Planned:
     churn: as of `forecast_of_search`; before a first version, a search reads the table for it.
     """
     expected_churn = churn_of(spec, churn)
-    planned = plan(spec)
+    with store_of(spec) as store:
+        return _preview(spec, plan(spec, store=store), expected_churn)
+
+
+def _preview(spec: Spec, planned: Plan, churn: Churn | None) -> Planned:
+    store = planned.store
     if planned.stopping:
         return planned.answer([NOT_LOOKED])
     if engine_of_source(spec).facts.has_roles:  # only there are policies
         _check_rows(spec)
-    planned.target.check_columns(columns_ahead(spec, ranges_now(spec, planned.store)))
+    planned.target.check_columns(columns_ahead(spec, ranges_now(spec, store)))
     unread = _check_source(spec) if planned.current is None or not spec.checked_together else []
     note = type_note(planned)
     notes = [*unread, *spec.warnings, *([] if note is None else [note])]
@@ -120,20 +125,22 @@ def preview(spec: Spec, churn: float | None = None) -> Planned:
     if lags(spec):
         rules = rules_of(spec, bool(spec.versions.audience))
         notes += [] if rules.cells else [CORE.format(rules.reason)]
-    forecast = _forecast(spec, expected_churn) if lags(spec) else None
-    if lags(spec) and forecast is None and expected_churn is None:
+    forecast = _forecast(spec, store, churn) if lags(spec) else None
+    if lags(spec) and forecast is None and churn is None:
         notes.append(GIVE_CHURN)
     levels, changes, more = _next_version(planned)
     foreseen = None if forecast is None else forecast.to_json()
     return planned.answer([*notes, *more], levels=levels, changes=changes, forecast=foreseen)
 
 
-def _forecast(spec: Spec, churn: Churn | None) -> Forecast | None:
-    before = published(spec, churn)
+def _forecast(spec: Spec, store: Store, churn: Churn | None) -> Forecast | None:
+    before = published(spec, store, churn)
     if churn is None or (before is not None and before.forecast is not None):
         return None if before is None else before.forecast
+    # A search may take long.
+    store.close_crosswalk()
     with open_task(spec) as task:
-        return forecast_of_search(run_search(task, stated=map_named_by(spec)), churn)
+        return forecast_of_search(run_search(task, stated=map_named_by(spec)), churn, store)
 
 
 def _check_source(spec: Spec) -> list[str]:
@@ -307,13 +314,14 @@ def churn_of(spec: Spec, share: float | None) -> Churn | None:
     return Churn(share, share, share / 10)
 
 
-def forecast_of_search(result: SearchResult, churn: Churn | None) -> Forecast | None:
-    """The forecast for what a search found. churn: that is asked about; None: that of the runs so far.
+def forecast_of_search(result: SearchResult, churn: Churn | None, store: Store | None = None) -> Forecast | None:
+    """The forecast for what a search found. churn: that is asked about; None: that of the runs so far; store: of the
+    spec, if it is open.
 
     None where nothing is known: of no churn, or where no node satisfies the spec.
     """
     spec = result.task.spec
-    before = published(spec, churn)
+    before = published(spec, store, churn)
     if before is not None and before.forecast is not None:
         return before.forecast
     if churn is None or result.chosen is None:
@@ -446,14 +454,14 @@ def _sampled(rows: Ints, size: Callable[[int], int | None]) -> list[int | None]:
     return sizes
 
 
-def published(spec: Spec, churn: Churn | None) -> PublishedState | None:
+def published(spec: Spec, store: Store | None, churn: Churn | None) -> PublishedState | None:
     """What is kept of a release that lags; None before its first version, or where this login may not read it.
 
-    churn: asked about; None: that of its runs so far.
+    store: of the spec, if it is open; churn: asked about; None: that of its runs so far.
     """
     if not lags(spec) or not has_store(spec):
         return None
-    store = store_of(spec)
+    store = store or store_of(spec)
     try:
         with store:
             if not store.exists or not has_crosswalk(store):
