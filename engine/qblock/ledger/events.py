@@ -83,7 +83,7 @@ class Event:
     source: the table as `schema.table`; source_database: a digest of the DuckDB file that it is in (None on PostgreSQL:
     the ledger's own database); target: the view, with a file of the spec's folder relative to that; entity: the column
     that tells people apart, where versions are checked together; columns: name and role of every published column;
-    readers: roles that may read the view; audience: the releases that the spec named. All None in an older event.
+    readers: roles that may read the view; audience: the releases that the spec named. Of what publishes alone.
     """
 
     release: str

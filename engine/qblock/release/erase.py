@@ -335,8 +335,11 @@ class PublishWithout(Step):
         run.lock_held.close()  # the release takes it for itself
         assert run.removal is not None
         concerned = _concerned(run.removal)
-        if not concerned or _is_retired(run):
+        if not concerned:
             return
+        with run.store.read() as reader:
+            if reader.retired_by(run.spec.release) is not None:
+                return  # it shows nothing, and no version of it is to be published
         try:
             run.release_result = run.releasing()
         except QblockError as error:
@@ -393,12 +396,6 @@ def _exclude(store: Store, spec: Spec, digests: Sequence[str], now: bool) -> tup
 
 def _release_run(run: _Erasure) -> Run:
     return Run(plan(run.spec, wait=run.wait, judge=False))
-
-
-def _is_retired(run: _Erasure) -> bool:
-    """Whether the release shows nothing, as it was retired: then no version without the people is to be published."""
-    with run.store.read() as reader:
-        return reader.retired_by(run.spec.release) is not None
 
 
 def named_people(store: Store, spec: Spec, names: Sequence[str]) -> list[str]:

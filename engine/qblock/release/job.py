@@ -19,7 +19,6 @@ from qblock.ledger.reader import LedgerReader
 from qblock.ledger.store import HeldLock, Store
 from qblock.publish.targets import Identity, Target, target_of
 from qblock.release import move, private_state, roles
-from qblock.release.identity import check_identity
 from qblock.release.log import Reporter
 from qblock.results.release import Planned
 from qblock.spec import Spec
@@ -208,7 +207,7 @@ def opening(spec: Spec, store: Store, wait: float, judge: bool, *, checked: bool
             revision, current, version = UNKNOWN, None, 1
         if judge and not stopping and revision in (None, schema.revisions()[-1]):
             identity = target.identity()
-            check_identity(spec, store, identity)
+            private_state.check_identity(spec, store, identity)
             notes += roles.judge(spec, store, identity)
         steps = (
             Lock(spec.release, wait),
@@ -297,7 +296,7 @@ class Job:
     def settle_identity(self) -> None:
         """Find source and view; raises Refused where the ledger has others under this name."""
         self.identity = self.target.identity()
-        check_identity(self.spec, self.store, self.identity)
+        private_state.check_identity(self.spec, self.store, self.identity)
         move.finish(self.spec, self.store, self.target)
         self.identity_known = True
 

@@ -32,7 +32,6 @@ from qblock.ledger.stores import store_of
 from qblock.publish.targets import Identity, Target, target_of
 from qblock.publish.targets.protocol import named_view
 from qblock.release import private_state, roles
-from qblock.release.identity import difference
 from qblock.results.release import Ended
 from qblock.spec import Spec, spec_digest
 from qblock.versions.crosswalk import nobody
@@ -142,7 +141,7 @@ def _check(reader: LedgerReader, spec: Spec, earlier: str, store: Store, identit
         )
     if any(event.state in UNFINISHED for event in reader.last_events(earlier).values()):
         raise Refused(f"a run of release {earlier} was stopped and is not settled; run it once more before you move it")
-    if spec.release == earlier and difference(reader, spec, identity) is None:
+    if spec.release == earlier and private_state.difference(reader, spec, identity) is None:
         return None
     return last
 
@@ -219,25 +218,18 @@ class _Pending:
     before: str
 
 
-def pending(spec: Spec, store: Store) -> bool:
-    """Whether a move to this release was stopped before all of it was done."""
+def pending(spec: Spec, store: Store) -> _Pending | None:
+    """A move to this release that was stopped before all of it was done."""
     if store.atomic or not store.exists:
-        return False
-    with store.opened(read_only=True) as connection:
-        if known_revision(connection) != revisions()[-1]:
-            return False  # asked again once the ledger is upgraded
-        return _pending(connection, spec.release) is not None
-
-
-def _pending(connection: sa.Connection, release: str) -> _Pending | None:
-    if LedgerReader(connection).head(release) is None:
         return None
-    table = tables(connection).move
-    query = sa.select(table.c.number, table.c.earlier, table.c.before).where(
-        table.c.release == release, sa.not_(table.c.done)
-    )
-    row = connection.execute(query).one_or_none()
-    return None if row is None else _Pending(row.number, row.earlier, row.before)
+    with store.opened(read_only=True) as connection:
+        # Where the ledger is to be upgraded it is asked again after that.
+        if known_revision(connection) != revisions()[-1] or LedgerReader(connection).head(spec.release) is None:
+            return None
+        table = tables(connection).move
+        query = sa.select(table.c.number, table.c.earlier, table.c.before)
+        row = connection.execute(query.where(table.c.release == spec.release, sa.not_(table.c.done))).one_or_none()
+        return None if row is None else _Pending(row.number, row.earlier, row.before)
 
 
 def finish(spec: Spec, store: Store, target: Target) -> bool:
@@ -245,10 +237,11 @@ def finish(spec: Spec, store: Store, target: Target) -> bool:
 
     Raises Refused where the spec is not the one that it was moved to.
     """
-    if not pending(spec, store):
+    unfinished = pending(spec, store)
+    if unfinished is None:
         return False
     with store.read() as reader:
-        problem = difference(reader, spec, target.identity())
+        problem = private_state.difference(reader, spec, target.identity())
         if problem is not None:
             raise Refused(f"a move of this release is not finished: {problem}")
         broken = Written.of(reader, spec.release).problems
@@ -256,9 +249,6 @@ def finish(spec: Spec, store: Store, target: Target) -> bool:
             raise Refused(private_state.refusal(store, spec.release, broken))
         columns = {v: _columns(reader, spec.release, v) for v in reader.kept_versions(spec.release)}
         current = reader.pointer(spec.release)
-    with store.opened(read_only=True) as connection:
-        unfinished = _pending(connection, spec.release)
-    assert unfinished is not None
     if store.crosswalk.exists:
         with store.crosswalk.write() as connection:
             _rename_crosswalk(connection, store, unfinished.earlier, spec.release)

@@ -2,7 +2,8 @@
 
 Every version carries a stamp (ledger.stamps). One that the
 ledger has not written down was made under another ledger: a folder that was lost, a backup that is older, a second job
-with the same target. What readers were shown then is not known, and nothing may be built on it.
+with the same target. What readers were shown then is not known, and nothing may be built on it. A release is one source
+and one view, too: the newest event that published or moved it says which, and another one under its name is refused.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qblock.errors import Refused
-from qblock.ledger.events import PUBLISHING
+from qblock.ledger.events import IDENTIFYING, PUBLISHING
+from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stamps import SHOWN, ObjectTag, Written, written
 from qblock.ledger.store import OPEN_SECONDS, Store
-from qblock.publish.targets import Target
+from qblock.publish.targets import Identity, Target
 from qblock.spec import Spec
 from qblock.versions.crosswalk import Contents, contents, lacking
 
@@ -155,3 +157,37 @@ def check(spec: Spec, store: Store, target: Target, *, joint: bool) -> list[str]
         f"{comparison.newest} since: what is published comes from an older copy; the ledger knows both, so it is safe "
         "to continue from there",
     ]
+
+
+def check_identity(spec: Spec, store: Store, identity: Identity) -> None:
+    """Raise Refused where the release is published from another source, as another view, or under another name now."""
+    with store.read() as reader:
+        problem = difference(reader, spec, identity)
+    if problem is not None:
+        raise Refused(problem)
+
+
+def difference(reader: LedgerReader, spec: Spec, identity: Identity) -> str | None:
+    """Why this is not the release that the ledger has under that name, or None."""
+    release = spec.release
+    successor = reader.successor(release)
+    if successor is not None:
+        return (
+            f"release {release} was moved, and is {successor} now; write `release: {successor}` in the spec, or give a "
+            "new release a name that no release has had"
+        )
+    last = reader.last_event(release, *IDENTIFYING)
+    if last is None:
+        return None
+    # Of a source that is not there its own check suggests similar names.
+    source = identity.source is not None and (last.source, last.source_database) != (identity.source, identity.database)
+    if not source and last.target == identity.target:
+        return None
+    other = " of another database" if source and last.source == identity.source else ""
+    was = f"{last.source}{other} as {last.target}"
+    return (
+        f"release {release} is published from {was}, and this spec would publish it from {identity.source} as "
+        f"{identity.target}: one release has one source and one view, or readers of one would be shown the other; "
+        "nothing was done. Give this spec a release name of its own, or move the release on purpose: qblock ledger "
+        f"move SPEC --from {release}"
+    )

@@ -43,7 +43,7 @@ AS_IS = ("sensitive", "insensitive")
 
 
 @dataclass(frozen=True)
-class Shown:
+class Publication:
     """What a version of a release shows, of which table, to whom.
 
     who: how a message names it; columns: role by name; entity: by which versions are checked together, or None where
@@ -67,7 +67,7 @@ def entity_checked(spec: Spec) -> str | None:
     return spec.entity if spec.checked_together else None
 
 
-def conflicts(protector: Shown, publisher: Shown, *, own: bool = False) -> tuple[list[str], list[str]]:
+def conflicts(protector: Publication, publisher: Publication, *, own: bool = False) -> tuple[list[str], list[str]]:
     """What one release shows that another protects: what voids the protection, and what only weakens it.
 
     own: two versions of one release, which are compared by their content or by the joint check.
@@ -94,7 +94,7 @@ def conflicts(protector: Shown, publisher: Shown, *, own: bool = False) -> tuple
     return void, weak
 
 
-def _shown_beside(protector: Shown, publisher: Shown, name: str) -> bool:
+def _shown_beside(protector: Publication, publisher: Publication, name: str) -> bool:
     role = publisher.columns[name]
     return role == "sensitive" or (role == "insensitive" and protector.columns.get(name) in AS_IS)
 
@@ -159,7 +159,7 @@ class _Judged:
         self.problems: list[str] = []
         self.notes: list[str] = []
         self.names = list(dict.fromkeys([*self.reader.names(earlier or spec.release), spec.release]))
-        self.mine = Shown(
+        self.mine = Publication(
             f"release {spec.release}",
             (identity.source, identity.database),
             dict(published_columns(spec)),
@@ -193,13 +193,11 @@ class _Judged:
     def _roles(self, release: str, how: str, events: Sequence[RecordedEvent], own: bool) -> None:
         waived = events[-1].joint == "none"
         for event in events:
-            if event.columns is None:
-                continue
             who = (
                 f"its version {event.version}" if own else f"version {event.version} of release {release}, which {how},"
             )
             source = (event.source, event.source_database)
-            other = Shown(who, source, dict(event.columns), event.entity, waived)
+            other = Publication(who, source, dict(event.columns or ()), event.entity, waived)
             for protector, publisher in ((self.mine, other), (other, self.mine)):
                 void, weak = conflicts(protector, publisher, own=own)
                 if protector.waived or (own and self.mine.waived):
