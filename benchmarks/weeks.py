@@ -36,7 +36,7 @@ from qblock.ledger.stores import store_of
 from qblock.releases import Release
 from qblock.spec import load_spec
 from qblock.versions.crosswalk import Crosswalk
-from qblock.versions.lag import memory
+from qblock.versions.pending.state import State, read_state
 
 PEOPLE_SEED, NEWCOMERS_SEED, CHURN_SEED = 1, 2, 20_262
 CHANGED = ("occupation", "salary_class")
@@ -111,23 +111,23 @@ class Waits:
     waited: int = 0
     worst: int = 0
 
-    def follow(self, admitted: int) -> memory.Kept:
+    def follow(self, admitted: int) -> State:
         """After a run that has shown so many newcomers."""
         with self.place.crosswalk.opened(read_only=True) as connection, self.place.translated():
             session = self.place.session(connection)
             crosswalk = Crosswalk(session, session)
-            kept = memory.load(crosswalk, self.release)
-            assert kept is not None
+            state = read_state(crosswalk, self.release)
+            assert state is not None
             t = crosswalk.tables.shown
             shown = set(session.fetch(sa.select(t.c.entity).where(t.c.release == self.release))["entity"].to_pylist())
-        run = kept.memory.run
-        now = {person: since for person, since in kept.memory.since.items() if person not in shown}
+        run = state.memory.run
+        now = {person: since for person, since in state.memory.since.items() if person not in shown}
         done = [run - since for person, since in self.before.items() if person not in now and person in shown]
         self.shown += admitted
         self.waited += sum(done)
         self.worst = max([self.worst, *done, *(run - since for since in now.values())])
         self.before = now
-        return kept
+        return state
 
 
 def job(source: Source, arguments: list[str]) -> tuple[int, tuple[float, float]]:
@@ -173,7 +173,7 @@ def weekly(source: Source, spec: Path, people: People, weeks: int) -> dict[str, 
     result = spec.with_name("result.json")
     waits, statuses, lags = Waits(place, release), [], []
     times: dict[str, list[tuple[float, float]]] = {"first": [], "publishing": [], "waiting": [], "unchanged": []}
-    kept: memory.Kept | None = None
+    kept: State | None = None
     rows = left = 0
     reasons: Counter[str] = Counter()
     for week in range(weeks + 1 + IDLE_RUNS):

@@ -27,8 +27,7 @@ import sqlalchemy as sa
 
 import qblock
 from qblock.release import apply, job, run
-from qblock.versions import turn
-from qblock.versions.lag import turn as lagging
+from qblock.versions.policy import batched, common
 
 PACKAGE = str(Path(qblock.__file__).parent)
 JOB = tuple(str(Path(PACKAGE, room)) for room in ("release", "publish", "versions", "ledger"))
@@ -61,9 +60,9 @@ def arm(point: Point) -> Callable[[], object]:
     elif "begun" in point:
         run.begin = _around(run.begin, point["begun"], stop)
     elif "crosswalk" in point:
-        turn.record = _around(turn.record, point["crosswalk"], stop)
+        common.record = _around(common.record, point["crosswalk"], stop)
     elif "decided" in point:
-        lagging.keep = _deciding(lagging.keep, point["decided"], stop)
+        batched.keep = _deciding(batched.keep, point["decided"], stop)
     elif "record" in point:
         for module in (run, job):
             module.record = _recording(module.record, point, stop)  # type: ignore[attr-defined]

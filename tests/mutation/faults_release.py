@@ -12,7 +12,7 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "rollback: who has withdrawn is shown again",
         "release/rollback.py",
-        "return self.version in self.joint.showing_withdrawn()",
+        "return self.version in common.showing_withdrawn(self.spec, self.store)",
         "return False",
         tests=("tests/release/test_together.py::test_a_version_that_shows_who_has_left_is_not_published_again",),
     ),
@@ -64,8 +64,8 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "release: what an audience was shown meanwhile",
         "release/apply.py",
-        "    if not run.joint.still_complete(run.checked.rows.session):\n",
-        "    if not run.joint.together and not run.joint.still_complete(run.checked.rows.session):\n",
+        "    if not common.still_complete(run.spec, run.store,",
+        "    if False and not common.still_complete(run.spec, run.store,",
         tests=("tests/release/test_together.py::test_what_the_same_readers_are_shown_meanwhile_is_not_added_to",),
     ),
     Mutation(
@@ -78,8 +78,8 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "retire: versions that show who has left are kept",
         "release/run.py",
-        "{**dict.fromkeys(self.versions_beyond(keep)), **dict.fromkeys(self.joint.showing_withdrawn())}",
-        "dict.fromkeys(self.versions_beyond(keep))",
+        "withdrawn = common.showing_withdrawn(self.spec, self.store)",
+        "withdrawn: list[int] = []",
         tests=(
             "tests/release/test_waiting.py::test_who_leaves_at_once_takes_whole_joint_cells",
             "tests/release/test_waiting.py::test_who_withdraws_leaves_in_a_batch_that_passes",
@@ -116,7 +116,7 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "erase: any number may be missing",
         "release/erase.py",
-        "    if request.confirm is None and turnover.ONE_IN * number > absent.people:\n",
+        "    if request.confirm is None and people.ONE_IN * number > absent.people:\n",
         "    if request.confirm is None and number > absent.people:\n",
         tests=(f"{MISSING}::test_more_than_a_fifth_has_to_be_confirmed_by_its_number",),
     ),

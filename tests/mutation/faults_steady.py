@@ -44,14 +44,14 @@ STEADY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lag: a batch of bundles passes in which everybody holds one value",
-        "versions/lag/judged.py",
+        "versions/gate.py",
         "if held_by_all(cells, len(spec.sensitives)).any():",
         "if False:",
         tests=("tests/release/test_bundles.py::test_every_version_shows_what_the_policy_decides",),
     ),
     Mutation(
         "lag: newcomers share a batch whatever it is known that they have rows",
-        "versions/lag/differences.py",
+        "versions/pending/differences.py",
         "return _by_rows(changes) if source.spec.by_rows else changes",
         "return changes",
         tests=("tests/release/test_bundles.py::test_every_version_shows_what_the_policy_decides",),

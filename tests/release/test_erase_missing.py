@@ -16,7 +16,6 @@ from qblock.release.log import Entry, Reporter
 from qblock.release.rollback import rollback
 from qblock.releases import Release
 from qblock.results.release import Sharing
-from qblock.versions import turnover
 from qblock.versions.crosswalk import open_crosswalk
 from qblock.versions.people import counts
 from release.jobs import Job, MakeJob
@@ -198,7 +197,7 @@ def test_who_left_in_a_batch_has_left_and_at_once_leaves_older_versions_too(make
 
 def test_whom_readers_see_still_is_tried_again(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing could be published without them when they were taken out."""
-    monkeypatch.setattr(turnover, "ONE_IN", 0)
+    monkeypatch.setattr("qblock.versions.people.ONE_IN", 0)
     job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
     job.begin()
     delete(job, "p2")

@@ -13,7 +13,6 @@ from qblock.ledger.history import history
 from qblock.ledger.stores import store_of
 from qblock.release.preview import preview
 from qblock.releases import Release
-from qblock.versions import turnover
 from qblock.versions.crosswalk import open_crosswalk
 from release.jobs import Job, MakeJob
 from release.test_bundles import show, visits, visits_job
@@ -28,7 +27,7 @@ FOUR = "p1:q:a p2:q:b r1:r:a r2:r:b"
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than a fifth of so few people may come."""
-    monkeypatch.setattr(turnover, "ONE_IN", 0)
+    monkeypatch.setattr("qblock.versions.people.ONE_IN", 0)
 
 
 def changes(job: Job) -> dict[str, Any]:
@@ -180,7 +179,7 @@ def test_who_must_confirm_the_source_is_told(make_job: MakeJob, monkeypatch: pyt
     job = people_job(make_job, FOUR, **HOLD_BACK)
     job.begin()
     insert(job, "t:q:a u:q:b")
-    monkeypatch.setattr(turnover, "ONE_IN", 5)
+    monkeypatch.setattr("qblock.versions.people.ONE_IN", 5)
     found = changes(job)
     assert (found["closing"], found["tried"]) == (2, False)
     assert found["why"].startswith("a run would be refused: ")

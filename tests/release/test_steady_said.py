@@ -16,9 +16,8 @@ from qblock.ledger.history import history
 from qblock.ledger.stores import store_of
 from qblock.release.preview import preview
 from qblock.spec import read_spec
-from qblock.versions import turnover
 from qblock.versions.crosswalk import open_crosswalk
-from qblock.versions.lag.policy import rules_of
+from qblock.versions.pending.decision import rules_of
 from release.jobs import Job, MakeJob
 from release.test_steady_job import SIXTEEN
 from release.test_waiting import HOLD_BACK, insert, people_job
@@ -52,7 +51,7 @@ def test_a_dry_run_tells_the_ledger_alone_what_a_run_would_come_to(
     people: str,
     verdict: str,
 ) -> None:
-    monkeypatch.setattr(turnover, "ONE_IN", 0)
+    monkeypatch.setattr("qblock.versions.people.ONE_IN", 0)
     job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
     job.run()
     insert(job, people)
@@ -83,7 +82,7 @@ def test_a_dry_run_that_would_be_refused_ends_like_any_other(
 def test_a_run_that_lags_by_more_than_the_spec_allows_says_so_to_the_hook(
     make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turnover, "ONE_IN", 0)
+    monkeypatch.setattr("qblock.versions.people.ONE_IN", 0)
     job = people_job(make_job, "p1:q:a p2:q:b p3:q:a p4:q:b", **HOLD_BACK)
     job.run()
     insert(job, "t:q:a")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from qblock.versions import crosswalk, turn
+from qblock.versions import crosswalk
+from qblock.versions.policy import batched
 from qblock.warehouse import postgresql_session
 from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, insert, people_job
@@ -20,7 +21,7 @@ def test_the_check_of_versions_together_is_as_many_statements_however_many_there
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[int] = []
-    check = turn.check
+    check = batched.check
 
     def counting(crosswalk: Any, *arguments: Any, **more: Any) -> Any:
         before = crosswalk.own.statements
@@ -28,7 +29,7 @@ def test_the_check_of_versions_together_is_as_many_statements_however_many_there
         counted.append(crosswalk.own.statements - before)
         return found
 
-    monkeypatch.setattr(turn, "check", counting)
+    monkeypatch.setattr(batched, "check", counting)
     job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
     job.run()
     for week in range(6):

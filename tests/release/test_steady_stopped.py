@@ -6,7 +6,7 @@ import pytest
 
 from qblock.release.erase import erase
 from qblock.release.move import move
-from qblock.versions.lag.turn import LaggingVersions
+from qblock.versions.policy.batched import Batched
 from release.jobs import Job, MakeJob
 from release.test_steady_job import SIXTEEN, change, counts, delete
 from release.test_waiting import HOLD_BACK, insert, people_job, shown
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.either_engine
 def stopped(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that ends as soon as its batches were decided."""
     with monkeypatch.context() as patched:
-        patched.setattr(LaggingVersions, "opened", lambda *_: 1 / 0)
+        patched.setattr(Batched, "_with_baseline", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             job.run()
 

@@ -13,7 +13,7 @@ from qblock.release import apply
 from qblock.release.erase import erase
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
-from qblock.versions import turn
+from qblock.versions.policy import common
 from release.jobs import ATTRIBUTES, Job, MakeJob
 
 pytestmark = pytest.mark.either_engine
@@ -132,7 +132,7 @@ def test_what_the_same_readers_are_shown_meanwhile_is_not_added_to(
 ) -> None:
     job = crossed_columns(make_job)
     one, two = (named(job, *names) for names in (("one", "two"), ("two", "one")))
-    real = turn.freeze
+    real = common.freeze
     ended = []
 
     def meanwhile(*arguments: Any) -> None:
@@ -141,7 +141,7 @@ def test_what_the_same_readers_are_shown_meanwhile_is_not_added_to(
             ended.append(two.set(search={"node": [0, 1]}).run().status)
         real(*arguments)
 
-    monkeypatch.setattr(turn, "freeze", meanwhile)
+    monkeypatch.setattr(common, "freeze", meanwhile)
     with pytest.raises(Refused, match="another release that the same readers may hold was published meanwhile"):
         one.set(search={"node": [1, 0]}).run()
     assert ended[1] == "published"

@@ -22,8 +22,8 @@ from qblock.search.run import open_task, run_search
 from qblock.search.strategies import STRATEGIES
 from qblock.search.utility import MARGINAL, Metrics
 from qblock.spec import load_spec
-from qblock.versions.lag.checks import check_node
-from qblock.versions.waiting import waiting_at
+from qblock.versions.pending.differences import check_node
+from qblock.versions.policy.common import leaving_at
 
 pytestmark = pytest.mark.either_engine
 
@@ -184,7 +184,7 @@ def test_a_published_node_above_it_is_no_node_any_more(crowd: Any, tmp_path: Pat
         with pytest.raises(Refused, match="no longer in the lattice"):
             check_node(kept, task.source)
         with pytest.raises(Refused, match="no longer in the lattice"):
-            waiting_at(kept, task.source, kept.node, False)
+            leaving_at(kept, task.source, kept.node, doubted=False)
 
 
 def test_one_max_of_several_is_in_the_way(crowd: Any, tmp_path: Path) -> None:

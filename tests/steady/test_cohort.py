@@ -12,7 +12,7 @@ import pytest
 from qblock.blocks import Reference
 from qblock.models import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, KAnonymity
 from qblock.versions.batching.cohort import (
-    Counted,
+    ByValues,
     Sizes,
     chance_of,
     chance_of_distinct,
@@ -63,7 +63,7 @@ def test_the_size_is_the_least_that_passes_and_at_least_twice_the_least_block() 
 def test_a_block_never_shown_takes_the_distribution_of_the_version() -> None:
     chance = chance_of([DistinctLDiversity(l=2)], NOTHING)
 
-    def sized(counts: Counted) -> int | None:
+    def sized(counts: ByValues) -> int | None:
         by_value = dict(counts)
         return cohort_size([by_value.get(("a",), 0), by_value.get(("b",), 0)], 2, chance)
 

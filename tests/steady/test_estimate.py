@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from qblock.versions.batching.estimate import Churn, estimate
+from qblock.versions.batching.cohort import Churn, estimate
 from qblock.versions.batching.state import Memory, Person, Trial
 from qblock.versions.batching.step import step
 from steady.pure import first_version

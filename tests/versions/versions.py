@@ -93,7 +93,6 @@ def candidate_of(
     labels = ["P" if published[b] else "S" if n >= least else "-" for b, n in zip(blocks, sizes, strict=True)]
     about = RecordedVersion(
         key=VersionKey(release, version),
-        position=0,
         rows=len(mine),
         least=least,
         source="people",

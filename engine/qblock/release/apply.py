@@ -36,8 +36,9 @@ from qblock.search.result import refusal
 from qblock.search.run import open_snapshot, recoded, run_search, task_over
 from qblock.source import open_recoded
 from qblock.spec import Spec
-from qblock.versions.lag.turn import KEPT
-from qblock.versions.turn import TogetherRefused
+from qblock.versions.policy import common
+from qblock.versions.policy.batched import KEPT
+from qblock.versions.policy.common import Restart, TogetherRefused
 from qblock.warehouse.engines import ENGINES, engine_of_source
 from qblock.warehouse.kept_sessions import kept_sessions
 
@@ -129,10 +130,9 @@ class Snapshot(Step):
             f"Open {self.table} in {how}; check its columns, and that the hierarchies cover every value; scan it once."
         )
 
-    def perform(self, run: Run) -> None:
+    def perform(self, run: Run) -> Restart | None:
         refused, digests = spec_refusal(run), run.ledger.digests
-        spec = run.joint.begin(run.ledger.current, digests)
-        run.joint.check_withdrawn()
+        spec = run.policy.begin(run.ledger.current, digests)
         check_comparable_versions(run)
         session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
         stated = inherited_map(spec, run.store, run.ledger.current)
@@ -140,20 +140,22 @@ class Snapshot(Step):
         run.fingerprint = fingerprint(run, session)
         if is_unchanged(run):
             run.stay()
-            return
-        source = open_recoded(spec, session, stated, relation=run.joint.admission)
-        check_turnover(run, source)
-        fewer = run.joint.let_in(source)
-        if fewer is not None:
-            source = open_recoded(spec, session, stated, relation=fewer, instead_of=source)
+            return None
+        source = open_recoded(spec, session, stated, relation=run.policy.admission)
+        again = check_turnover(run, source)
+        if again is not None:
+            return again
+        admitted = run.policy.admit(
+            source, lambda hook: open_recoded(spec, session, stated, relation=hook, instead_of=source)
+        )
         run.named = None if stated is not None else named_map(spec, run.store)
-        run.task = run.transaction.enter_context(task_over(run.joint.settled(source)))
+        run.task = run.transaction.enter_context(task_over(admitted))
         if run.identity.source is None:  # it was made since
             run.settle_identity()
-        run.joint.opened(run.task.source)
-        if run.joint.inherited is None:
+        if run.policy.inherited is None:
             # Other releases have the same crosswalk, and a search may take long.
             run.store.close_crosswalk()
+        return None
 
 
 @dataclass(frozen=True)
@@ -180,18 +182,18 @@ class Choose(Step):
         best_only = run.spec.search.answer == "best" and not run.spec.checked_together
         stated = None if run.named is None else run.named.stated
         result = run_search(run.task, progress=run.progress, best_only=best_only, stated=stated)
-        inherited = KEPT if run.joint.inherited is not None else None
+        inherited = KEPT if run.policy.inherited is not None else None
         inherited = KEPT_MAP if run.task.source.recoding is not None else inherited
         if inherited is not None:
             fails = "" if result.chosen is not None else f", and fails: {result.why}"
             result = replace(result, why=inherited + fails)
         if result.chosen is None:
-            raise _with_more(refusal(result), run.joint.refused())
+            raise _with_more(refusal(result), run.policy.after_refusal())
         run.searched = result
         if result.recoded is not None:
             # The source goes on as the map shows it.
             warned = run.task.warnings
-            run.task = run.transaction.enter_context(recoded(run.task, result.recoded, run.joint.admission))
+            run.task = run.transaction.enter_context(recoded(run.task, result.recoded, run.policy.admission))
             run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
             run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom), run.ranges)
         elif before is not None and before.assessment.node == result.chosen.node:
@@ -273,31 +275,32 @@ class CheckEarlierVersions(Step):
             changed = "refuse changed data, since versions together would not be protected"
         return f"Compare with version {self.current}; {again}; {changed}."
 
-    def perform(self, run: Run) -> None:
-        if not self.force and run.nothing_changed():
-            run.joint.unchanged(run.version)
-            run.stay()
-            remember(run)
-        else:
-            self.check(run)
+    def perform(self, run: Run) -> Restart | None:
+        if self.force or not run.nothing_changed():
+            return self.check(run)
+        run.policy.stays(run.version)
+        run.stay()
+        remember(run)
+        return None
 
-    def check(self, run: Run) -> None:
+    def check(self, run: Run) -> Restart | None:
         """Check what would be published together with what ever was, as the spec says."""
-        if run.joint.together:
-            _check_together(run)
-        elif self.joint != "none":
+        if run.spec.checked_together:
+            return _check_together(run)
+        if self.joint != "none":
             differing = [version for version, digest in run.ledger.digests.items() if digest != run.chosen.digest]
             if differing:
                 raise other_content(run, max(differing))
+        return None
 
 
-def _check_together(run: Run) -> None:
+def _check_together(run: Run) -> Restart | None:
     reserve = partial(run.reserve_version, joint=run.spec.versions.joint)
     chosen, shown = run.chosen, run.ledger.digests
     try:
-        run.joint.check(run.task, chosen.assessment, chosen.baseline.references, run.version, shown, reserve)
+        return run.policy.check(run.task, chosen.assessment, chosen.baseline.references, run.version, shown, reserve)
     except TogetherRefused as error:
-        raise _with_more(error, run.joint.refused()) from None
+        raise _with_more(error, run.policy.after_refusal()) from None
 
 
 def _with_more(error: Refused, more: str) -> Refused:
@@ -318,7 +321,7 @@ class CopyVersion(Step):
 
     def perform(self, run: Run) -> None:
         run.reserve_version(run.version)
-        if run.joint.inherited is not None:
+        if run.policy.inherited is not None:
             # Nothing was searched, so it is still open; to copy rows and to count them again may take long.
             run.store.close_crosswalk()
         shown = run.chosen.shown(run.spec, run.task.source, run.version, run.ledger.version)
@@ -361,7 +364,7 @@ class Publish(Step):
     def perform(self, run: Run) -> None:
         run.lock.check()
         roles.judge(run.spec, run.store, run.identity, running=True)
-        if not run.joint.still_complete(run.checked.rows.session):
+        if not common.still_complete(run.spec, run.store, run.checked.rows.session, run.policy.verdict):
             raise Refused(
                 "another release that the same readers may hold was published meanwhile; nothing is published, the "
                 "next run checks them together"
@@ -373,7 +376,7 @@ class Publish(Step):
             run.notes += run.checked.publish(run.record)
             run.published = True
         run.transaction.close()
-        run.joint.settle_leaving()
+        common.settle(run.spec, run.store, run.id)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from qblock.release.job import Step
 from qblock.release.run import Run
 from qblock.results.release import DryRun
 from qblock.spec import Spec
-from qblock.versions.waiting import StartOver
+from qblock.versions.policy.common import Restart
 from qblock.warehouse.kept_sessions import kept_sessions
 
 NOT_MADE = (CopyVersion, Recheck, Publish, Retire)
@@ -32,7 +32,7 @@ def dry_run(spec: Spec, *, wait: float = 0) -> DryRun:
     planned = plan(spec, wait=wait, judge=False)
     decided = tuple(step for step in planned.steps if not isinstance(step, NOT_MADE))
     run = _DryRun(replace(planned, steps=(*decided, RecordVerdict(spec.release))))
-    run.joint.dry = True
+    run.policy.dry = True
     try:
         run.perform()
     except QblockError:
@@ -65,8 +65,8 @@ class _DryRun(Run):
     def stay(self) -> None:
         self.stays = f"version {self.version} would stay"
 
-    def start_over(self, again: StartOver) -> None:
-        raise _BeginsAgain(str(again)) from None
+    def restart(self, again: Restart) -> None:
+        raise _BeginsAgain(str(again))
 
     def record_failure(self, error: BaseException) -> None:
         if isinstance(error, Refused) and self.state_known:
@@ -77,7 +77,7 @@ class _DryRun(Run):
             super().record_failure(error)
 
     def tell(self, reason: str) -> None:
-        event = Event(release=self.spec.release, state="dry_run", run=self.id, detail=self.joint.detail, reason=reason)
+        event = Event(release=self.spec.release, state="dry_run", run=self.id, detail=self.policy.detail, reason=reason)
         with self.store.write() as connection:
             record(connection, event)
         self.told = True

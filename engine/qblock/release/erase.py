@@ -20,13 +20,13 @@ from qblock.results.release import Erased, Planned, Published, Sharing
 from qblock.search.progress import Progress
 from qblock.search.run import open_snapshot
 from qblock.spec import Spec
-from qblock.versions import turnover
+from qblock.versions import people
 from qblock.versions.crosswalk import FAILED, LEAVING, OUT, has_crosswalk, open_crosswalk, prepare
 from qblock.versions.crosswalk import QUEUED as WAITING
-from qblock.versions.later import lags
 from qblock.versions.people import Missing, entities_apart, kept_people, looked_up
 from qblock.versions.people import missing as missing_of
-from qblock.versions.turn import record_erasure
+from qblock.versions.policy import lags
+from qblock.versions.policy.common import record_erasure
 from qblock.versions.withdrawals import NOT_RECALLED, Removal, sharing, take_out, whole_cells, withdraw
 from qblock.warehouse.kept_sessions import kept_sessions
 
@@ -416,7 +416,7 @@ def named_people(store: Store, spec: Spec, names: Sequence[str]) -> list[str]:
 
 def missing_people(store: Store, spec: Spec, request: ErasureRequest) -> Missing:
     """Whom the source has no more. Raises what `versions.people` raises, and Refused for another number than was
-    confirmed, or where none was and they are more than one in `turnover.ONE_IN`: the source may be wrong."""
+    confirmed, or where none was and they are more than one in `people.ONE_IN`: the source may be wrong."""
     with store.read() as reader:
         versions, current = reader.kept_versions(spec.release), reader.pointer(spec.release)
     with open_snapshot(spec, name_values=False) as session, open_crosswalk(store, session, read_only=True) as crosswalk:
@@ -424,7 +424,7 @@ def missing_people(store: Store, spec: Spec, request: ErasureRequest) -> Missing
     number = len(absent.digests)
     if request.confirm not in (None, number):
         raise Refused(ANOTHER_NUMBER.format(said_missing(absent), request.confirm))
-    if request.confirm is None and turnover.ONE_IN * number > absent.people:
+    if request.confirm is None and people.ONE_IN * number > absent.people:
         raise Refused(TOO_MANY.format(said_missing(absent), spec.entity, number))
     return absent
 

@@ -23,9 +23,8 @@ from qblock.release.log import Reporter
 from qblock.results.release import Planned
 from qblock.spec import Spec
 from qblock.versions.crosswalk import names_of_a_run
-from qblock.versions.later import joint_check
-from qblock.versions.policies import joint_versions
-from qblock.versions.waiting import StartOver
+from qblock.versions.policy import joint_check, policy_of
+from qblock.versions.policy.common import Restart
 from qblock.versions.withdrawals import check_cohorts
 from qblock.warehouse.engines import engine_of_source
 from qblock.warehouse.faults import denied
@@ -45,8 +44,8 @@ class Step:
         """What it does, in one sentence."""
         raise NotImplementedError
 
-    def perform(self, job: Any) -> None:
-        """Do it, in a run of the job that it is of."""
+    def perform(self, job: Any) -> Restart | None:
+        """Do it, in a run of the job that it is of; returns what the run is to begin again with, if it is."""
         raise NotImplementedError
 
     @property
@@ -250,7 +249,7 @@ class Job:
         self.id = secrets.token_hex(8)
         self.reporter = (reporter or Reporter()).of_run(self.id, self.spec.release)
         self.notes = list(plan.notes)
-        self.joint = joint_versions(self.spec, self.store, self.id, self.notes)
+        self.policy = policy_of(self.spec, self.store, self.id, self.notes)
         self.lock_held = ExitStack()
         self.transaction = ExitStack()
         self.ledger_ready = self.identity_known = self.state_known = self.unchanged = self.published = False
@@ -259,7 +258,7 @@ class Job:
     def perform(self) -> None:
         """Perform the steps of the plan in their order, until one finds that nothing is to be done.
 
-        One that raises StartOver has the run begin again with the snapshot. Whatever else is raised is recorded, once
+        One that returns a Restart has the run begin again with the snapshot. Whatever is raised is recorded, once
         the ledger can be written and while nothing is published.
         """
         with self.store.running(), self.lock_held, names_of_a_run():
@@ -267,14 +266,13 @@ class Job:
                 left = list(self.plan.steps)
                 while left and not self.unchanged:
                     self.reporter.begin(left[0])
-                    try:
-                        left[0].perform(self)
-                    except StartOver as again:
-                        self.start_over(again)
+                    again = left[0].perform(self)
+                    if again is None:
+                        del left[0]
+                    else:
+                        self.restart(again)
                         names = [step.name for step in self.plan.steps]
                         left = list(self.plan.steps[names.index("snapshot") :])
-                    else:
-                        del left[0]
             except BaseException as error:
                 try:
                     # What is open is told why it is left: a database still at a statement is interrupted, not waited
@@ -287,11 +285,11 @@ class Job:
             finally:
                 self.transaction.close()
 
-    def start_over(self, again: StartOver) -> None:
+    def restart(self, again: Restart) -> None:
         """Make ready for another snapshot."""
         self.reporter.report(str(again))
         self.transaction.close()
-        self.joint.start_over(again)
+        self.policy.restart(again)
 
     def settle_identity(self) -> None:
         """Find source and view; raises Refused where the ledger has others under this name."""

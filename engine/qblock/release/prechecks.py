@@ -23,12 +23,14 @@ from qblock.source.columns import checked_columns, columns_read, tables_read
 from qblock.spec import Spec, spec_digest
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.version import __version__
+from qblock.versions.admission import Admission
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk, record_with
-from qblock.versions.lag import memory
-from qblock.versions.lag.turn import LaggingVersions
+from qblock.versions.pending.state import decided, keep_result, result_of
+from qblock.versions.people import Turnover, keep_turnover, turnover
+from qblock.versions.policy import common
+from qblock.versions.policy.batched import Batched
+from qblock.versions.policy.common import Restart
 from qblock.versions.recorded import ONLY_UNPROTECTED
-from qblock.versions.turnover import Turnover, keep, turnover
-from qblock.versions.waiting import StartOver
 from qblock.warehouse.protocol import Session, TableName
 
 
@@ -44,8 +46,8 @@ def spec_refusal(run: Run) -> Refused | None:
 
 def _check_spec(run: Run) -> None:
     if run.ledger.shown and not _may_be_unchanged(run):
-        if run.joint.together:
-            run.joint.check_known(run.ledger.digests)
+        if run.spec.checked_together:
+            common.check_known(run.spec, run.store, run.ledger.digests)
         elif run.spec.versions.joint != "none":
             now = [name for name, _ in roles.published_columns(run.spec)]
             for version, event in run.ledger.shown.items():
@@ -56,7 +58,7 @@ def _check_spec(run: Run) -> None:
 def check_comparable_versions(run: Run) -> None:
     """Once it is known what the release has shown. Raises what the check of versions together would raise."""
     if run.ledger.shown and not _may_be_unchanged(run):
-        run.joint.check_comparable()
+        common.check_comparable(run.spec, run.store)
 
 
 def precheck_source(run: Run, session: Session, refusal: Refused | None, *, labels: bool = False) -> None:
@@ -70,8 +72,8 @@ def precheck_source(run: Run, session: Session, refusal: Refused | None, *, labe
         return
     if refusal is not None:
         raise refusal
-    if run.joint.together:
-        run.joint.check_types(session, recoded_columns(run.spec, columns, session.engine) if labels else columns)
+    if run.spec.checked_together:
+        run.policy.check_types(session, recoded_columns(run.spec, columns, session.engine) if labels else columns)
     elif run.spec.versions.joint != "none" and run.spec.shows_every_row:
         rows = int(session.scalar(sa.select(sa.func.count()).select_from(session.relation(table))))
         # Of an empty table opening the source says that it is.
@@ -86,7 +88,7 @@ def precheck_published_node(run: Run) -> Chosen | None:
     """Before the search, where versions are compared by their content: what the node of the version that readers see
     would show now; None where that cannot be told from it. Raises Refused where it is something else."""
     event, spec = run.ledger.current, run.spec
-    if run.joint.together or spec.versions.joint == "none" or event is None or event.version is None:
+    if spec.checked_together or spec.versions.joint == "none" or event is None or event.version is None:
         return None
     # A level that was put into a hierarchy, or other ones, may let another node show the same.
     read = any(isinstance(spec.attributes[n].hierarchy, CsvFile | DimensionTable) for n in spec.quasi_identifiers)
@@ -125,13 +127,13 @@ def fingerprint(run: Run, session: Session) -> str | None:
     """A digest of all that a run decides by; None where there is no state yet, or no version, or a file cannot be read
     (opening the source says so)."""
     spec, current = run.spec, run.ledger.current
-    if not isinstance(run.joint, LaggingVersions) or run.joint.kept is None or current is None:
+    if not isinstance(run.policy, Batched) or run.policy.state is None or current is None:
         return None
     with open_crosswalk(run.store, session) as crosswalk:
-        exclusions, steady = crosswalk.tables.apart, crosswalk.tables.steady
+        exclusions = crosswalk.tables.apart
         query = sa.select(exclusions.c.entity, exclusions.c.state).where(exclusions.c.release == spec.release)
         excluded = sorted(tuple(row.values()) for row in crosswalk.own.fetch(query).to_pylist())
-        state = crosswalk.own.scalar(sa.select(steady.c.state).where(steady.c.release == spec.release))
+        state = decided(crosswalk, spec.release)
     try:
         files = _files(spec)
     except OSError:
@@ -143,7 +145,7 @@ def fingerprint(run: Run, session: Session) -> str | None:
         "program": __version__,
         "spec": spec_digest(spec),
         "current": [current.version, current.digest],
-        "state": memory.decided(state),
+        "state": state,
         "apart": [list(row) for row in excluded],
         "types": {name: column.type for name, column in columns.items() if name in read},
         "source": relation_digest(session, source, [name for name in columns if name not in read]),
@@ -165,27 +167,27 @@ def _files(spec: Spec) -> dict[str, str]:
 
 def remember(run: Run) -> None:
     """Keep what a run came to that decided nothing and found its version to stay, for the next one."""
-    joint = run.joint
-    if run.fingerprint is None or not isinstance(joint, LaggingVersions) or not joint.quiet or joint.dry:
+    policy = run.policy
+    if run.fingerprint is None or not isinstance(policy, Batched) or not policy.quiet or policy.dry:
         return
-    remembered = {"fingerprint": run.fingerprint, "result": run.result().to_dict(), **joint.as_remembered()}
+    remembered = {"fingerprint": run.fingerprint, "result": run.result().to_dict(), **policy.as_remembered()}
     with open_crosswalk(run.store) as crosswalk:
-        memory.keep_result(crosswalk, run.spec.release, remembered)
+        keep_result(crosswalk, run.spec.release, remembered)
 
 
 def is_unchanged(run: Run) -> bool:
     """Whether everything is as the run before left it. Then the run knows what that one came to."""
-    joint, event = run.joint, run.ledger.current
-    if run.fingerprint is None or run.force or event is None or not isinstance(joint, LaggingVersions) or joint.dry:
+    policy, event = run.policy, run.ledger.current
+    if run.fingerprint is None or run.force or event is None or not isinstance(policy, Batched) or policy.dry:
         return False
     with open_crosswalk(run.store) as crosswalk:
-        remembered = memory.result_of(crosswalk, run.spec.release)
+        remembered = result_of(crosswalk, run.spec.release)
     if remembered is None or remembered["fingerprint"] != run.fingerprint or run.ledger.pointer_problems:
         return False
     baseline, same_target = run.ledger.baseline, event.target == run.identity.target
     if baseline is None or not same_target or not run.target.intact(event.version or 0, Kept.of_text(baseline).columns):
         return False
-    joint.recall(remembered)
+    policy.recall(remembered)
     run.remembered = remembered["result"]
     run.version = event.version or 0
     return True
@@ -197,30 +199,34 @@ class TurnoverRefused(Refused):
     confirm: str | None = None
 
 
-def check_turnover(run: Run, source: SourceTable) -> None:
-    """Raise TurnoverRefused where too many went or came and the spec does not confirm it, StartOver where it does."""
-    if run.joint.admission is None:
-        return
+def check_turnover(run: Run, source: SourceTable) -> Restart | None:
+    """Raise TurnoverRefused where too many went or came and the spec does not confirm it; where it does, begin again.
+
+    In a new snapshot, since this one would not see the event that is to be followed by the version's.
+    """
+    admission = run.policy.admission
+    if not isinstance(admission, Admission):
+        return None
     with open_crosswalk(run.store, source.session) as crosswalk:
-        change = turnover(crosswalk, source, run.joint.admission, run.ledger.digests)
+        change = turnover(crosswalk, source, admission, run.ledger.digests)
     if change.too_many:
         digest = source_digest(source)
         if run.spec.versions.confirm != digest:
             raise turnover_refusal(run.spec, change, digest)
         run.confirmed = digest
-        # In a new snapshot, since this one would not see the event that is to be followed by the version's.
-        raise StartOver(
+        return Restart(
             f"{_counts(change)}; confirmed by versions.confirm", lambda own: _confirm(run, own, change, digest)
         )
-    if change.waiting is not None and not run.joint.dry:
+    if change.waiting is not None and not run.policy.dry:
         with open_crosswalk(run.store) as own:
-            keep(own, run.spec.release, change)
+            keep_turnover(own, run.spec.release, change)
+    return None
 
 
 def _confirm(run: Run, own: Crosswalk, change: Turnover, digest: str) -> None:
     event = Event(release=run.spec.release, state="confirmed", run=run.id, detail=change.detail, confirmed=digest)
     record_with(run.store, own, event)
-    keep(own, run.spec.release, change)
+    keep_turnover(own, run.spec.release, change)
 
 
 def source_digest(source: SourceTable) -> str:

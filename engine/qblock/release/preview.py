@@ -39,20 +39,17 @@ from qblock.source import SourceTable, open_recoded
 from qblock.source.columns import repeated_people, tables_read
 from qblock.spec import Spec, spec_digest
 from qblock.versions.admission import Admission
-from qblock.versions.batching.cohort import size_for
-from qblock.versions.batching.estimate import Churn, Estimate, estimate
+from qblock.versions.batching.cohort import Churn, Estimate, estimate, size_for
 from qblock.versions.batching.rules import Rules
 from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk
-from qblock.versions.gate import members
-from qblock.versions.lag import memory
-from qblock.versions.lag.checks import check_layout, check_node
-from qblock.versions.lag.outlook import Outlook, outlook
-from qblock.versions.lag.policy import rules_of
-from qblock.versions.lag.sizes import sizes_of
-from qblock.versions.later import lags, later_versions
+from qblock.versions.pending.decision import rules_of, shared, sizes_of
+from qblock.versions.pending.differences import check_layout, check_node
+from qblock.versions.pending.outlook import Outlook, outlook
+from qblock.versions.pending.state import counts_by_block, read_state
+from qblock.versions.people import turnover
+from qblock.versions.policy import lags, later_versions
 from qblock.versions.recorded import published_node, recorded
 from qblock.versions.texts import split_text
-from qblock.versions.turnover import turnover
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import engine_of_source
 from qblock.warehouse.kept_sessions import kept_sessions
@@ -221,7 +218,7 @@ def _pending_changes(
         return None, None, [NO_STATE]
     with open_snapshot(spec, name_values=False) as session:
         with open_crosswalk(store, session, read_only=True) as crosswalk:
-            steady = memory.load(crosswalk, spec.release)
+            steady = read_state(crosswalk, spec.release)
         if steady is None or steady.first not in shown:
             return None, None, [NO_STATE]
         check_layout(spec, steady)
@@ -478,15 +475,15 @@ def published(spec: Spec, store: Store | None, churn: Churn | None) -> Published
 def _of_state(
     crosswalk: Crosswalk, spec: Spec, events: Sequence[RecordedEvent], churn: Churn | None
 ) -> PublishedState | None:
-    node, steady = published_node(crosswalk, spec), memory.load(crosswalk, spec.release)
+    node, steady = published_node(crosswalk, spec), read_state(crosswalk, spec.release)
     if node is None or steady is None:
         return None if node is None else PublishedState(node)
-    versions, state = recorded(crosswalk, spec.release), memory.counts_by_block(crosswalk, spec.release)
+    versions, state = recorded(crosswalk, spec.release), counts_by_block(crosswalk, spec.release)
     churn = churn or churn_so_far(events, sum(sum(counts.values()) for counts in state.values()))
     if churn is None:
         return PublishedState(steady.node)
     first = next(version for version in versions if version.key.version == steady.first)
-    rules = rules_of(spec, any(v.key.release != spec.release for v in members(spec, versions)))
+    rules = rules_of(spec, shared(spec, versions))
     sizes, blocks = sizes_of(crosswalk, spec, steady, first, rules), sorted(state)
     values = {text: split_text(text) for counts in state.values() for text in counts}
     tables = []

@@ -13,7 +13,7 @@ from qblock.ledger.chain import record
 from qblock.ledger.store import Store
 from qblock.release import private_state
 from qblock.results.release import Rekeyed
-from qblock.versions.conversion import new_key, rekeyed_event, settle
+from qblock.versions.conversion import new_key, rekeyed_event, settle_keys
 from qblock.versions.crosswalk import open_crosswalk, prepare
 from qblock.warehouse.kept_sessions import kept_sessions
 
@@ -52,7 +52,7 @@ def rekey(store: Store, *, wait: float = 0) -> Rekeyed:
             lock.check()
         if not store.atomic:
             for release in releases:
-                settle(store, release)
+                settle_keys(store, release)
     return Rekeyed(status="rekeyed", keys=number, releases=dict(releases), notes=(BACKUPS,))
 
 

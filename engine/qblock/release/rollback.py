@@ -30,7 +30,7 @@ from qblock.release.run import NOT_JOINT, NOT_PROTECTED
 from qblock.results.release import Published
 from qblock.search.assessment import requirements_json
 from qblock.spec import Spec, spec_digest
-from qblock.versions.later import WITHOUT_ENTITY, joint_check
+from qblock.versions.policy import WITHOUT_ENTITY, common, joint_check
 from qblock.warehouse.kept_sessions import kept_sessions
 
 NEXT_RUN = (
@@ -170,10 +170,10 @@ class _Rollback(Job):
             raise self._refused("; ".join(self.matched.problems))
 
     def _shows_withdrawn(self, events: Sequence[RecordedEvent]) -> bool:
-        if not self.joint.together:
+        if not self.spec.checked_together:
             return any(e.state == "erased" and e.number > self.event.number for e in events)
-        self.joint.make_ready()
-        return self.version in self.joint.showing_withdrawn()
+        common.prepare(self.spec, self.store)
+        return self.version in common.showing_withdrawn(self.spec, self.store)
 
     def _read_baseline(self, reader: LedgerReader) -> None:
         text = reader.reference(self.spec.release, self.version)

@@ -38,7 +38,7 @@ from qblock.source.levels import leaf_marks, stated_attributes
 from qblock.spec import Spec, spec_digest
 from qblock.spec.digest import canonical as canonical_spec
 from qblock.spec.model import RangesShown
-from qblock.versions.later import joint_check, later_versions
+from qblock.versions.policy import common, joint_check, later_versions
 
 NOT_JOINT = (
     "versions of this release are not protected together: whoever keeps several of them may learn more than each one "
@@ -190,7 +190,7 @@ class Run(Job):
         super().__init__(plan, reporter)
         self.stamp = new_stamp()
         self.progress = progress
-        self.force = self.joint.forced = force
+        self.force = self.policy.forced = force
         self.reserved = False
         self.counted: Counted | None = None
         self.named: NamedMap | None = None
@@ -202,11 +202,11 @@ class Run(Job):
         self.notes += roles.judge(self.spec, self.store, self.identity)
         if not self.force:
             self.check_not_retired()
-        self.joint.make_ready()
+        common.prepare(self.spec, self.store)
         self.settle_unfinished()
-        self.joint.settle_leaving()
+        common.settle(self.spec, self.store, self.id)
         self.read_ledger()
-        self.joint.discard_unseen(self.ledger.digests)
+        common.discard_unseen(self.spec, self.store, self.ledger.digests)
 
     def read_ledger(self) -> None:
         self.ledger = LedgerState.read(self.store, self.spec.release)
@@ -241,7 +241,7 @@ class Run(Job):
             self.reporter.report(f"granted {given}")
         waits = self.waits_in_words()
         if waits:
-            detail = {"version": self.version, **self.joint.detail}
+            detail = {"version": self.version, **self.policy.detail}
             event = Event(release=self.spec.release, state="waiting", run=self.id, detail=detail, reason=waits)
             with self.store.write() as connection:
                 record(connection, event)
@@ -284,7 +284,7 @@ class Run(Job):
         if self.named is not None:
             return self.named.event
         is_inherited = self.task.source.recoding is not None and self.searched.recoded is None
-        return self.ledger.current if is_inherited else self.joint.inherited
+        return self.ledger.current if is_inherited else self.policy.inherited
 
     @property
     def _verdicts(self) -> list[tuple[Tightest, bool]]:
@@ -325,7 +325,9 @@ class Run(Job):
 
     def retire_versions(self, keep: int) -> list[str]:
         """Drop versions beyond the newest `keep`, and those that show people who have left; says which stay for now."""
-        versions = {**dict.fromkeys(self.versions_beyond(keep)), **dict.fromkeys(self.joint.showing_withdrawn())}
+        beyond = self.versions_beyond(keep)
+        withdrawn = common.showing_withdrawn(self.spec, self.store)
+        versions = dict.fromkeys([*beyond, *withdrawn])
         return self.target.retire({version: self._retiring(version) for version in versions})
 
     def versions_beyond(self, keep: int) -> list[int]:
@@ -372,7 +374,7 @@ class Run(Job):
             stamp=self.stamp,
             view=self.target.view,
             stale_after=self.spec.versions.stale_after,
-            detail=self.joint.detail if self.boxes is None else {"boxes": self.boxes, **self.joint.detail},
+            detail=self.policy.detail if self.boxes is None else {"boxes": self.boxes, **self.policy.detail},
             reason=self._reason(state),
             **self.identity.columns(),
             source_files=None if self.task.source.files is None else self.task.source.files.text(),
@@ -389,8 +391,8 @@ class Run(Job):
 
     def waits_in_words(self) -> str:
         """Who waits, for the private ledger and whoever runs the job; empty where nobody does."""
-        waits = self.joint.waits()
-        return waiting_words(waits, self.joint.lag()) if waits else ""
+        waiting = common.waits(self.policy.detail)
+        return waiting_words(waiting, self.policy.lag()) if waiting else ""
 
     def result(self) -> Published:
         """The result of the run."""
@@ -398,8 +400,8 @@ class Run(Job):
             "run": self.id,
             "ledger_head": self._head(),
             "seconds": round(time.monotonic() - self.started, 3),
-            "waiting": self.joint.waits(),
-            "lag": self.joint.lag(),
+            "waiting": common.waits(self.policy.detail),
+            "lag": self.policy.lag(),
         }
         if self.remembered is not None:
             said = seen_in_words(self.spec, self.remembered["node"], None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -21,18 +21,25 @@ from qblock.ledger.store import Store
 from qblock.source import SourceTable
 from qblock.source.columns import columns_read
 from qblock.spec import Spec
-from qblock.versions.crosswalk import Crosswalk, fresh_name, open_crosswalk
+from qblock.versions.crosswalk import Crosswalk, as_text, fresh_name, load_texts, open_crosswalk
 from qblock.versions.episodes import NOTHING
 from qblock.versions.gate import members
-from qblock.versions.recorded import DIGEST, UNPROTECTED, Candidate, RecordedVersion, entity_of, first_of, recorded
-from qblock.versions.texts import join_texts, part_of, texts_of
+from qblock.versions.pending.state import Layout, Row
+from qblock.versions.recorded import (
+    DIGEST,
+    UNIT,
+    UNPROTECTED,
+    Candidate,
+    RecordedVersion,
+    entity_of,
+    first_of,
+    recorded,
+)
+from qblock.versions.texts import join_texts, owner, part_of, row_of, rows_of, size, texts_of
 from qblock.versions.types import RETYPE, cannot_hold, changed, entity_text, named, remedy
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query
 from qblock.warehouse.values import fits, writes_alike
-
-GONE = ("out", "leaving")
-"""States of entities set apart that are in no version."""
 
 
 @dataclass(eq=False)
@@ -69,11 +76,10 @@ class Admission:
             if self.shown is not None:
                 check_types(crosswalk, self.spec, columns, self.shown)
             t = crosswalk.tables
-            gone = sa.select(t.apart.c.entity).where(t.apart.c.release == release, t.apart.c.state.in_(GONE))
+            gone = crosswalk.gone(release)
             if crosswalk.own.scalar(sa.select(sa.func.count()).select_from(gone.subquery())):
                 self.excluded = crosswalk.lend(gone)
-            layouts = crosswalk.own.fetch(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
-            names = layouts["names"].to_pylist()
+            names = crosswalk.column(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
             if names:
                 self.known = crosswalk.lend(frozen(crosswalk, release))
             self._check_types(session, columns, names)
@@ -127,7 +133,7 @@ class Admission:
                 if position is None or self.known is None:
                     continue
                 text = part_of(self.known.c.place, position)
-                same = self.known.c.names == sa.cast(sa.literal(layout), sa.Text)
+                same = self.known.c.names == as_text(layout)
                 values = session.fetch(sa.select(text.label("value")).where(same).distinct())["value"].to_pylist()
                 if not all(value is None or fits(value, columns[name]) for value in values):
                     raise cannot_hold(columns[name])
@@ -141,7 +147,7 @@ class Admission:
             position = _position(layout, column.name)
             if position is not None:
                 text = part_of(self.known.c.place, position)
-                same = self.known.c.names == sa.cast(sa.literal(layout), sa.Text)
+                same = self.known.c.names == as_text(layout)
                 cases.append((same, session.convert(text, column)))
         now = session.comparable(raw, column)
         return sa.case(*cases, else_=now) if cases else now
@@ -151,7 +157,7 @@ class Admission:
         if self.excluded is not None:
             query = query.where(who.not_in(sa.select(self.excluded.c.entity)))
         if self.leaving:
-            leaving = session.load(fresh_name(), pa.table({"entity": pa.array(self.leaving, pa.string())}))
+            leaving = load_texts(session, entity=self.leaving)
             query = query.where(who.not_in(sa.select(leaving.c.entity)))
         return query
 
@@ -179,7 +185,7 @@ def freeze(crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> N
     """
     t, about = crosswalk.tables.frozen, candidate.about
     names = canonical(list(source.quasi_identifiers))
-    layout = sa.cast(sa.literal(names), sa.Text)
+    layout = as_text(names)
     known = frozen(crosswalk, about.key.release).subquery("known")
     same = sa.and_(known.c.entity == candidate.rows.c.entity, known.c.names == layout)
     new = crosswalk.own.store(
@@ -194,7 +200,7 @@ def freeze(crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> N
         rows = sa.select(entity_of(crosswalk, source).label("entity"), texts.label("place")).subquery("rows")
         query = sa.select(rows.c.entity, rows.c.place).select_from(rows.join(wanted, wanted.c.entity == rows.c.entity))
         brought = crosswalk.bring(query)
-        columns: list[Any] = [sa.cast(sa.literal(about.key.release), sa.Text), sa.literal(about.key.version)]
+        columns: list[Any] = [as_text(about.key.release), sa.literal(about.key.version)]
         into = sa.insert(t).from_select(
             ["release", "version", "names", "entity", "place"],
             sa.select(*columns, layout, brought.c.entity, brought.c.place),
@@ -272,3 +278,61 @@ def _disagree(what: str, release: str, ours: str, other: str, theirs: str) -> Re
         f"type {theirs}: what is the same would look different, and versions could not be checked together; nothing is "
         f"published. Give both columns one type, and convert what is kept of the one that changes: {RETYPE}"
     )
+
+
+@dataclass(frozen=True, eq=False)
+class ShownState:
+    """The hook of `open_source` that gives the state shown in the place of the source: everybody as the version that a
+    steady job makes shows them.
+
+    layout: its columns; gone: digests of the units of the snapshot that are in it no more; rows: units that are new,
+    or shown otherwise than in the snapshot.
+    """
+
+    instead: ClassVar[bool] = True
+    spec: Spec
+    place: Store
+    layout: Layout
+    gone: Collection[str] = ()
+    rows: Mapping[str, Row] = field(default_factory=dict)
+
+    def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
+        """The state as a query with the columns that a release reads, and digests."""
+        rows = self.rows
+        with open_crosswalk(self.place, session) as crosswalk:
+            t, own = crosswalk.tables.shown, crosswalk.own
+            query = sa.select(t.c.entity, t.c.place, t.c.value).where(t.c.release == self.spec.release)
+            without = sorted({*self.gone, *rows})
+            if without:
+                loaded = load_texts(own, entity=without)
+                query = query.where(t.c.entity.not_in(sa.select(loaded.c.entity)))
+            kept = crosswalk.lend(query)
+            longest = crosswalk.own.scalar(
+                sa.select(sa.func.max(size(t.c.value))).where(t.c.release == self.spec.release)
+            )
+        values = [str(row.unit.values[-1]) for row in rows.values()]
+        new = load_texts(session, entity=rows, place=[row.place for row in rows.values()], value=values)
+        state = sa.union_all(
+            sa.select(kept.c.entity, kept.c.place, kept.c.value), sa.select(new.c.entity, new.c.place, new.c.value)
+        ).subquery("qblock_state")
+        if self.spec.bundles:
+            most = max(int(longest or 1), *(len(rows_of(value)) for value in values), 1)
+            return self._rows(session, state, columns, most)
+        values_of = self._values(session, state, columns)
+        return sa.select(state.c.entity.label(DIGEST), *values_of).subquery("qblock_shown")
+
+    def _values(self, session: Session, state: sa.FromClause, columns: dict[str, Column]) -> list[sa.Label[Any]]:
+        named = [(name, state.c.place, i) for i, name in enumerate(self.layout.quasi)]
+        named += [(name, state.c.value, i) for i, name in enumerate(self.layout.valued)]
+        return [session.convert(part_of(text, i), columns[name]).label(name) for name, text, i in named]
+
+    def _rows(self, session: Session, units: sa.FromClause, columns: dict[str, Column], longest: int) -> sa.Subquery:
+        """The rows of units, each with the name of its unit; in the place of the entity the digest of its person."""
+        assert self.spec.entity is not None
+        numbers = session.load(fresh_name(), pa.table({"n": pa.array(range(1, longest + 1), pa.int64())}))
+        joined = units.join(numbers, numbers.c.n <= size(units.c.value))
+        row = row_of(units.c.value, numbers.c.n)
+        rows = sa.select(units.c.entity, units.c.place, row.label("value")).select_from(joined).subquery("qblock_rows")
+        person = owner(rows.c.entity)
+        who = [rows.c.entity.label(UNIT), person.label(DIGEST), person.label(self.spec.entity)]
+        return sa.select(*who, *self._values(session, rows, columns)).subquery("qblock_shown")

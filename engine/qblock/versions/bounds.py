@@ -72,17 +72,16 @@ def supports(evidence: Evidence) -> Mask:
     return possible
 
 
-def bounds(evidence: Evidence, most: int | None = None) -> Bounds:
+def bounds(evidence: Evidence) -> Bounds:
     """J3: iterated bounds over the margins (cell: its episodes) and (block, value: its count), to the fixpoint.
 
-    For each margin with total T: U_i <= T - sum of the other L_j, and L_i >= T - sum of the other U_j. most: stop after
-    so many rounds. Raises ValueError for margins that no table has.
+    For each margin with total T: U_i <= T - sum of the other L_j, and L_i >= T - sum of the other U_j. Raises
+    ValueError for margins that no table has.
     """
     rows = evidence.rows[:, None]
     upper = np.repeat(rows, len(evidence.values), axis=1)
     lower = np.zeros_like(upper)
-    done = 0
-    while most is None or done < most:
+    while True:
         before = (lower.copy(), upper.copy())
         for key, cells in evidence.blocks.items():
             total = evidence.margins[key][None, :]
@@ -91,9 +90,7 @@ def bounds(evidence: Evidence, most: int | None = None) -> Bounds:
         if (lower > upper).any():
             raise ValueError("no table has these counts")
         if np.array_equal(lower, before[0]) and np.array_equal(upper, before[1]):
-            break
-        done += 1
-    return Bounds(lower, upper)
+            return Bounds(lower, upper)
 
 
 def _tighten(lower: Ints, upper: Ints, part: Ints | slice, total: Ints, axis: int) -> None:

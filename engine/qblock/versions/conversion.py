@@ -23,7 +23,7 @@ from qblock.ledger.kept import Kept
 from qblock.ledger.store import Store
 from qblock.spec import Spec
 from qblock.versions.crosswalk import HEXADECIMAL, Crosswalk, fresh_name, key_of, keyed, nobody, open_crosswalk
-from qblock.versions.lag.memory import load
+from qblock.versions.pending.state import read_state
 from qblock.versions.recorded import UNPROTECTED, RecordedVersion, recorded
 from qblock.versions.texts import decoded, encoded_texts, joined_text, owner, split_text
 from qblock.versions.types import Types
@@ -70,7 +70,7 @@ def owed(crosswalk: Crosswalk, release: str) -> list[dict[str, Any]]:
     return list(crosswalk.own.fetch(sa.select(t).where(t.c.release == release).order_by(t.c.key)).to_pylist())
 
 
-def settle(place: Store, release: str) -> None:
+def settle_keys(place: Store, release: str) -> None:
     """Write into the ledger of a release what a `rekey` that was killed left out. May be called again. Under a lock."""
     with open_crosswalk(place) as crosswalk:
         rows = owed(crosswalk, release)
@@ -125,7 +125,7 @@ def _kept_texts(crosswalk: Crosswalk, release: str) -> dict[str, set[str]]:
     row, frozen = crosswalk.tables.row, crosswalk.tables.frozen
     for version in recorded(crosswalk, release):
         same = (row.c.release == release, row.c.version == version.key.version)
-        values = crosswalk.own.fetch(sa.select(row.c.value).where(*same).distinct())["value"].to_pylist()
+        values = crosswalk.column(sa.select(row.c.value).where(*same).distinct())
         _collect(texts, version.sensitive, map(decoded, values))
     places = sa.select(frozen.c.names, frozen.c.place).where(frozen.c.release == release).distinct()
     for layout in crosswalk.own.fetch(places).to_pylist():
@@ -158,7 +158,7 @@ def rewrite(crosswalk: Crosswalk, release: str, own: Sequence[RecordedVersion], 
     for version in own:
         same = (t.row.c.release == release, t.row.c.version == version.key.version)
         if any(texts.get(name) for name in version.sensitive):
-            values = crosswalk.own.fetch(sa.select(t.row.c.value).where(*same).distinct())["value"].to_pylist()
+            values = crosswalk.column(sa.select(t.row.c.value).where(*same).distinct())
             after = {value: encoded_texts(_renewed(texts, version.sensitive, decoded(value))) for value in values}
             _replace(crosswalk, t.row.c.value, after, same)
         content = _content(version, texts, now)
@@ -180,16 +180,16 @@ def rewrite(crosswalk: Crosswalk, release: str, own: Sequence[RecordedVersion], 
 
 def _rewrite_state(crosswalk: Crosswalk, release: str, texts: NewTexts) -> None:
     """Write the new texts of the state that a release which lags shows, and of changes that wait."""
-    kept = load(crosswalk, release)
-    if kept is None:
+    state = read_state(crosswalk, release)
+    if state is None:
         return
     shown, waiting = crosswalk.tables.shown, crosswalk.tables.waiting
-    _replace_places(crosswalk, texts, shown.c.place, kept.layout.quasi, (shown.c.release == release,))
+    _replace_places(crosswalk, texts, shown.c.place, state.layout.quasi, (shown.c.release == release,))
     for column in (shown.c.value, waiting.c.seen):
-        _replace_places(crosswalk, texts, column, kept.layout.valued, (column.table.c.release == release,))
+        _replace_places(crosswalk, texts, column, state.layout.valued, (column.table.c.release == release,))
     same = (shown.c.release == release, shown.c.earlier.is_not(None))
-    lists = crosswalk.own.fetch(sa.select(shown.c.earlier.label("text")).where(*same).distinct())["text"].to_pylist()
-    names = kept.layout.valued
+    lists = crosswalk.column(sa.select(shown.c.earlier.label("text")).where(*same).distinct())
+    names = state.layout.valued
     after = {
         text: canonical([joined_text(_renewed(texts, names, split_text(value))) for value in json.loads(text)])
         for text in lists
@@ -221,7 +221,7 @@ def _replace_places(
     """Write the new texts in a column that has those of several columns in one; same: of which rows."""
     if any(new.get(name) for name in names):
         query = sa.select(column.label("text")).where(*same, column.is_not(None)).distinct()
-        places = crosswalk.own.fetch(query)["text"].to_pylist()
+        places = crosswalk.column(query)
         _replace(
             crosswalk, column, {place: joined_text(_renewed(new, names, split_text(place))) for place in places}, same
         )

@@ -64,6 +64,15 @@ class Crosswalk:
             return self.own.store(fresh_name(), query)
         return self.own.load(fresh_name(), self.source.fetch(query))
 
+    def column(self, query: Query) -> list[Any]:
+        """The values of a query of the crosswalk that has one column."""
+        return list(self.own.fetch(query)[0].to_pylist())
+
+    def gone(self, release: str) -> Query:
+        """Who is in no version from the one on that is being made (entity)."""
+        t = self.tables.apart
+        return sa.select(t.c.entity).where(t.c.release == release, t.c.state.in_(GONE))
+
     def lend(self, query: Query) -> sa.FromClause:
         """A query of the crosswalk in a form that the source can be joined to."""
         if self.own is self.source:
@@ -107,7 +116,7 @@ class Crosswalk:
     def key_numbers(self) -> list[int]:
         """The numbers of the keys of the digests, oldest first. Raises QblockError where there is none."""
         t = self.tables.key
-        numbers = self.own.fetch(sa.select(t.c.id).order_by(t.c.id))["id"].to_pylist()
+        numbers = self.column(sa.select(t.c.id).order_by(t.c.id))
         if not numbers:
             raise QblockError("the crosswalk has no key: it was altered")
         return [int(number) for number in numbers]
@@ -118,9 +127,10 @@ def fresh_name() -> str:
     return f"qblock_joint_{next(_names.get())}"
 
 
-def load_texts(session: Session, **columns: Iterable[str | None]) -> sa.TableClause:
-    """Texts as a temporary table beside a session."""
-    return session.load(fresh_name(), pa.table({name: pa.array(texts, pa.string()) for name, texts in columns.items()}))
+def load_texts(session: Session, **columns: Iterable[str | None] | pa.Array) -> sa.TableClause:
+    """Texts, and arrays of whatever else, as a temporary table beside a session."""
+    arrays = {name: c if isinstance(c, pa.Array) else pa.array(c, pa.string()) for name, c in columns.items()}
+    return session.load(fresh_name(), pa.table(arrays))
 
 
 def as_text(text: str) -> sa.ColumnElement[str]:
@@ -286,6 +296,8 @@ class Tables:
         )
         self.waiting = table("crosswalk_waiting", release=text, entity=text, since=number, seen=text, times=number)
         self.steady = table("crosswalk_steady", release=text, state=text)
+        same = sa.and_(*(self.block.c[name] == self.row.c[name] for name in ("release", "version", "block")))
+        self.row_in_block = self.row.join(self.block, same)
         self.of_entities = [relation for relation in metadata.tables.values() if "entity" in relation.c]
         """All tables that hold digests of entities."""
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from qblock.versions.crosswalk import Crosswalk, digest, fresh_name
+from qblock.versions.crosswalk import Crosswalk, as_text, digest, fresh_name
 from qblock.warehouse.queries import Query
 
 Mode = Literal["episodes", "linked"]
@@ -78,7 +78,7 @@ def next_episodes(crosswalk: Crosswalk, checked: str, rows: sa.FromClause, versi
         sa.select(
             rows.c.entity,
             (sa.func.coalesce(newest.c.episode, 0) + 1).label("episode"),
-            _text(version.text).label("begun"),
+            as_text(version.text).label("begun"),
             sa.true().label("running"),
             rows.c.value,
             _signature(crosswalk, none, rows, version).label("signature"),
@@ -96,12 +96,8 @@ def _signature(
     crosswalk: Crosswalk, before: sa.ColumnElement[Any], rows: sa.FromClause, version: VersionKey
 ) -> sa.ColumnElement[Any]:
     label = rows.c.shown.concat(":").concat(sa.cast(rows.c.block, sa.Text))
-    after = digest(crosswalk.own, before.concat(_text(f"|{version.text}|")).concat(label))
+    after = digest(crosswalk.own, before.concat(as_text(f"|{version.text}|")).concat(label))
     return sa.case((rows.c.shown == NOTHING, before), else_=after)
-
-
-def _text(text: str) -> sa.ColumnElement[Any]:
-    return sa.cast(sa.literal(text), sa.Text)
 
 
 def episodes(crosswalk: Crosswalk, checked: str) -> Query:
@@ -204,7 +200,7 @@ def _append(crosswalk: Crosswalk, checked: str, rows: sa.FromClause, version: Ve
     t, own = crosswalk.tables, crosswalk.own
     following = own.store(fresh_name(), next_episodes(crosswalk, checked, rows, version))
     names = ["entity", "episode", "begun", "running", "value", "signature"]
-    release = _text(checked).label("release")
+    release = as_text(checked).label("release")
     shows = sa.select(
         following.c.signature,
         sa.func.max(following.c.before).label("before"),
@@ -213,7 +209,7 @@ def _append(crosswalk: Crosswalk, checked: str, rows: sa.FromClause, version: Ve
     new = shows.where(following.c.signature != following.c.before).group_by(following.c.signature).subquery("new")
     known = t.signature.alias("known")
     earlier = sa.func.coalesce(known.c.shown, "")
-    now = sa.case((new.c.published == 1, earlier.concat(_text(f"{version.text} "))), else_=earlier)
+    now = sa.case((new.c.published == 1, earlier.concat(as_text(f"{version.text} "))), else_=earlier)
     signatures = sa.select(release, new.c.signature, now).select_from(
         new.outerjoin(known, sa.and_(known.c.signature == new.c.before, known.c.release == checked))
     )

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from qblock.blocks import Ints
 from qblock.hierarchy import Hierarchy
 from qblock.search.assessment import HELD_BY_ALL
+from qblock.search.task import Task
 from qblock.spec import Spec
 from qblock.versions.bounds import (
     LIMIT,
@@ -31,10 +32,11 @@ from qblock.versions.bounds import (
     fewest,
     supports,
 )
-from qblock.versions.crosswalk import Crosswalk, fresh_name
+from qblock.versions.crosswalk import Crosswalk, fresh_name, load_texts
 from qblock.versions.episodes import FAILED, NOTHING, PUBLISHED, VersionKey
 from qblock.versions.gate import Verdict, members
-from qblock.versions.recorded import UNPROTECTED, Candidate, RecordedVersion, recorded
+from qblock.versions.people import leavers_way_on
+from qblock.versions.recorded import UNPROTECTED, Candidate, RecordedVersion, least_rows, load_labels, recorded
 from qblock.versions.texts import decoded
 
 COMPARED = 10
@@ -135,14 +137,12 @@ def _rows(crosswalk: Crosswalk, versions: Sequence[RecordedVersion], candidate: 
     """entity, at (the number of the version), shown, block, value, of all versions."""
     t = crosswalk.tables.row
     recorded_ones = versions[: len(versions) - (candidate is not None)]
-    keys = pa.table(
-        {
-            "release": pa.array([v.key.release for v in recorded_ones], pa.string()),
-            "version": pa.array([v.key.version for v in recorded_ones], pa.int64()),
-            "at": pa.array(range(len(recorded_ones)), pa.int64()),
-        }
+    wanted = load_texts(
+        crosswalk.own,
+        release=[v.key.release for v in recorded_ones],
+        version=pa.array([v.key.version for v in recorded_ones], pa.int64()),
+        at=pa.array(range(len(recorded_ones)), pa.int64()),
     )
-    wanted = crosswalk.own.load(fresh_name(), keys)
     same = sa.and_(t.c.release == wanted.c.release, t.c.version == wanted.c.version)
     query = sa.select(t.c.entity, wanted.c.at, t.c.shown, t.c.block, t.c.value).select_from(t.join(wanted, same))
     if candidate is None:
@@ -316,22 +316,18 @@ def _since(crosswalk: Crosswalk, candidate: Candidate, key: VersionKey) -> Chang
     return Changed(key, int(row["stayed"]), int(row["changed"]))
 
 
-def refusal(
-    verdict: Verdict,
-    why: Sequence[str] = (),
-    changed: Changed | None = None,
-    leavers: str = "",
-    *,
-    by_rows: bool = False,
-    of_map: bool = False,
-) -> str:
-    """The refusal of a joint check, for the person who must act. changed: how many values changed,
-    where versions fail for those who know whose; leavers: what is said of people who left (`leavers_way_on`); by_rows:
-    whether blocks are split by how many rows somebody has; of_map: whether blocks are the boxes of a recoding map."""
+def refusal(crosswalk: Crosswalk, task: Task, candidate: Candidate, verdict: Verdict) -> str:
+    """What is said of a candidate that fails together with the versions before, for the person who must act."""
+    spec, linked, of_map = task.spec, verdict.mode == "linked", task.source.recoding is not None
+    why: list[str] = []
+    if not spec.bundles:  # of which bounds are not known
+        why = explanation(crosswalk, spec, task.source.hierarchies, least_rows(spec.privacy), candidate).lines()
+    leavers = leavers_way_on(crosswalk, spec, candidate)
+    changed = changed_values(crosswalk, spec, candidate) if linked else None
     coarser = "ask for larger boxes (a larger k)" if of_map else "pin a coarser node (search.node)"
     same = "keep the published map (search.node: {version: N})" if of_map else "keep the published node (search.node)"
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
-    if verdict.versions == 1 and by_rows:
+    if verdict.versions == 1 and spec.by_rows:
         return (
             f"{verdict.failing} of {verdict.cells} groups of people who have as many rows in a block fail, with "
             f"{verdict.rows} people in them ({models}): it may be known how many rows somebody has "
@@ -343,7 +339,6 @@ def refusal(
             f"in {verdict.failing} of {verdict.cells} blocks, with {verdict.rows} people in them, there is "
             f"{HELD_BY_ALL}, so that being in such a block reveals it. Nothing is published; {coarser}"
         )
-    linked = verdict.mode == "linked"
     how = "to whoever knows whose value changed" if linked else "by people whose value did not change"
     same_cell = ", and whose value changed in the same ones" if linked else ""
     groups = "newcomers, leavers and changed values" if linked else "newcomers and leavers"
@@ -373,20 +368,8 @@ def moved_by_edits(crosswalk: Crosswalk, spec: Spec, candidate: Candidate) -> tu
     ):
         return changed, 0
     t, key = crosswalk.tables, earlier[-1].key
-    labels = crosswalk.own.load(
-        fresh_name(),
-        pa.table(
-            {
-                "block": pa.array(range(len(candidate.labels)), pa.int64()),
-                "label": pa.array(candidate.labels, pa.string()),
-            }
-        ),
-    )
-    same_block = sa.and_(
-        t.block.c.release == t.row.c.release, t.block.c.version == t.row.c.version, t.block.c.block == t.row.c.block
-    )
-    old = t.row.join(t.block, same_block)
-    both = old.join(candidate.rows, candidate.rows.c.entity == t.row.c.entity).join(
+    labels = load_labels(crosswalk, candidate)
+    both = t.row_in_block.join(candidate.rows, candidate.rows.c.entity == t.row.c.entity).join(
         labels, labels.c.block == candidate.rows.c.block
     )
     query = (

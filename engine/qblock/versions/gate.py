@@ -8,7 +8,7 @@ consistent tables alike, and it does not cover that finer nodes failed (releases
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -19,11 +19,12 @@ import sqlalchemy as sa
 from qblock.blocks import Blocks, Ints, Mask, Reference
 from qblock.errors import InputError, QblockError, Refused
 from qblock.models import Model
-from qblock.models.multi import Attribute, split
+from qblock.models.multi import Attribute, monotone, split
 from qblock.models.multi import passes as multi_passes
 from qblock.search.assessment import HELD_BY_ALL
 from qblock.spec import Requirement, Spec
-from qblock.versions.crosswalk import Crosswalk, fresh_name
+from qblock.versions.batching.state import Block, Histogram, Passes, Trial
+from qblock.versions.crosswalk import Crosswalk, load_texts
 from qblock.versions.episodes import Mode, VersionKey, episodes, joint_cells, next_episodes, placed, roll
 from qblock.versions.recorded import Candidate, RecordedVersion, recorded
 from qblock.versions.texts import Sets, decoded, kept_sets
@@ -111,12 +112,6 @@ def by_value(cells: Cells, index: int, codes: Mapping[str | None, int], chosen: 
     pair = np.repeat(np.arange(len(of), dtype=np.int64), n)
     within = np.arange(int(n.sum()), dtype=np.int64) - np.repeat(np.cumsum(n) - n, n)
     return cells.cell[chosen][pair], flat[start[of[pair]] + within], cells.count[chosen][pair]
-
-
-def codes_of(values: Sequence[tuple[str | None, ...]], index: int, reference: Reference) -> Ints:
-    """int64[values]: the code of each value in a domain; -1 for one that is not in it."""
-    codes = {text: code for code, text in enumerate(reference.domain)}
-    return np.array([codes.get(value[index], -1) for value in values], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -208,13 +203,14 @@ def check(
         check_models(spec)
     roll(crosswalk, spec.release, keys)
     query = _episodes(crosswalk, spec, candidate)
+    sets = len(spec.sensitives) if spec.bundles else None
     if candidate is not None:
         versions, keys = [*versions, candidate.about], [*keys, candidate.about.key]
 
     def judged(rule: Mode) -> tuple[Verdict, int]:
         table = crosswalk.own.fetch(joint_cells(crosswalk, spec.release, query, rule))
         latest = table["latest"][0].as_py() if len(table) else 1
-        cells = read_cells(table, keys, with_candidate=candidate is not None, sets=_sets(spec))
+        cells = read_cells(table, keys, with_candidate=candidate is not None, sets=sets)
         if len(versions) < 2 and not spec.bundles:
             # A version alone is checked by the search, with models that joint cells may not have.
             return Verdict(rule, len(versions), len(cells), 0, 0, (), tuple(keys)), latest
@@ -242,11 +238,11 @@ def _episodes(crosswalk: Crosswalk, spec: Spec, candidate: Candidate | None) -> 
     return next_episodes(crosswalk, spec.release, candidate.rows, candidate.about.key)
 
 
-def members_of(crosswalk: Crosswalk, spec: Spec, verdict: Verdict, candidate: Candidate | None = None) -> Query:
-    """The digests of the entities in the joint cells that fail (column entity), right after the `check` that gave the
-    verdict, with the same candidate."""
+def members_of(crosswalk: Crosswalk, spec: Spec, verdict: Verdict, candidate: Candidate) -> Query:
+    """The digests of the entities in the joint cells that fail (column entity), right after the `check` of the
+    candidate that gave the verdict."""
     rows = placed(crosswalk, _episodes(crosswalk, spec, candidate), verdict.mode)
-    wanted = crosswalk.own.load(fresh_name(), pa.table({"cell": pa.array(verdict.names, pa.string())}))
+    wanted = load_texts(crosswalk.own, cell=verdict.names)
     return sa.select(rows.c.entity).where(rows.c.cell.in_(sa.select(wanted.c.cell))).distinct()
 
 
@@ -272,10 +268,6 @@ def check_models(spec: Spec) -> None:
                 "together do not have; publish one version only, ask for another model, or write "
                 "`versions: {joint: none}`"
             )
-
-
-def _sets(spec: Spec) -> int | None:
-    return len(spec.sensitives) if spec.bundles else None
 
 
 def judge(
@@ -359,10 +351,11 @@ def passing(
         blocks = Blocks.from_pairs(number[owner], held, n)
         people = np.bincount(cell, weights=count, minlength=len(blocks)).astype(np.int64)
         return requirement.models[0].passes(replace(blocks, rows=people), references[0])
-    columns = [
-        codes_of(cells.values, sensitives.index(name), reference)[value]  # type: ignore[arg-type]
-        for name, reference in zip(requirement.sensitive, references, strict=True)
-    ]
+    columns = []
+    for name, reference in zip(requirement.sensitive, references, strict=True):
+        codes, index = {text: code for code, text in enumerate(reference.domain)}, sensitives.index(name)
+        known = [codes.get(texts[index], -1) for texts in cells.values]  # type: ignore[arg-type]
+        columns.append(np.array(known, dtype=np.int64)[value])
     if any((column < 0).any() for column in columns):
         raise QblockError(OTHER_VALUES)
     models: tuple[Model, ...] = requirement.models
@@ -374,3 +367,114 @@ def passing(
         for model, reference, (blocks, owner) in zip(models, references, parts, strict=True)
     ]
     return multi_passes(attributes, int(mask.sum()))
+
+
+OF_COUNTS = frozenset({"numbers"})
+"""Needs that a value which is new to the domain does not change."""
+Rows = Callable[[Sequence[Block]], Mapping[Block, Histogram]]
+"""The people by sensitive values in blocks, as the version before shows them."""
+
+
+def judged(spec: Spec, first: RecordedVersion, current: Sequence[Sequence[Reference]], rows: Rows) -> Passes:
+    """Whether every joint cell of a trial satisfies the spec's models.
+
+    first: the version whose quantities of the whole table are used, so that no verdict changes what another one was
+    based on; current: the references of this run, which bring priors and orders. A histogram counts people by the tuple
+    of their sensitive values. rows: asked for models that are not monotone, since a block of cells that pass may fail.
+    Raises Refused for a value that is not in the domain of the first version, where a model depends on the domain.
+    """
+    known = first.references
+    whole = [q for q in spec.privacy if not monotone(q.models, entities=spec.bundles).generalization]
+
+    def satisfied(requirements: Sequence[Requirement], histograms: Sequence[Histogram]) -> bool:
+        if not histograms or not requirements:
+            return True
+        cells = _cells(histograms, spec.bundles)
+        if held_by_all(cells, len(spec.sensitives)).any():
+            return False
+        everything = np.ones(len(cells), dtype=bool)
+        for requirement, now in zip(spec.privacy, current, strict=True):
+            if requirement not in requirements:
+                continue
+            used = references_of(requirement, first, known, now)
+            if requirement.sensitive:
+                used = [
+                    _with(spec, requirement, _declared(spec, name, latest, reference), name, cells)
+                    for name, latest, reference in zip(requirement.sensitive, now, used, strict=True)
+                ]
+            if not passing(cells, everything, requirement, spec.sensitives, used).all():
+                return False
+        return True
+
+    def passes(trial: Trial) -> bool:
+        parts = [part for group in trial.groups for part in group.parts]
+        return satisfied(spec.privacy, parts) and (not whole or satisfied(whole, _after(rows, trial)))
+
+    return passes
+
+
+def _cells(histograms: Sequence[Histogram], bundles: bool) -> Cells:
+    values = list(dict.fromkeys(value for counts in histograms for value in counts))
+    code = {value: i for i, value in enumerate(values)}
+    triples = [(i, code[value], n) for i, counts in enumerate(histograms) for value, n in counts.items()]
+    cell, value, count = (np.array(column, dtype=np.int64) for column in zip(*triples, strict=True))
+    names = tuple(str(i) for i in range(len(histograms)))
+    shows = np.ones((len(names), 1), dtype=bool)
+    return Cells(names, cell, value, count, tuple(values), shows, bundles)  # type: ignore[arg-type]
+
+
+def _declared(spec: Spec, name: str, now: Reference, first: Reference) -> Reference:
+    """The first version's quantities over the values that the spec declares, which is public; else as they are."""
+    return as_first(spec, name, now, first) if isinstance(spec.attributes[name].domain, tuple) else first
+
+
+def _with(spec: Spec, requirement: Requirement, reference: Reference, name: str, cells: Cells) -> Reference:
+    """A reference whose domain has every value of some cells."""
+    index, domain = spec.sensitives.index(name), set(reference.domain)
+    texts = {text for value in cells.values for text in _texts(value[index])}
+    new = sorted(texts - domain, key=lambda text: (text is None, text or ""))
+    if not new:
+        return reference
+    needs = frozenset().union(*(model.needs for model in requirement.models))
+    numeric = reference.numbers is not None and None not in new
+    if not needs <= OF_COUNTS or ("numbers" in needs and not numeric):
+        raise Refused(
+            f"{spec.at('attributes', name)}: the source has values of {name} that the first version did not have, and "
+            f"{requirement.model.name} depends on all the values that there are; nothing is published. Declare all the "
+            f"values of {name} (`domain`), or take those rows out of the source"
+        )
+    domain_now = (*reference.domain, *new)
+    totals = np.concatenate([reference.totals, np.zeros(len(new), dtype=np.int64)])
+    if not numeric or reference.numbers is None:
+        return replace(reference, domain=domain_now, totals=totals, taxonomy=None, prior=None, numbers=None)
+    numbers = (*reference.numbers, *(Fraction(text) for text in new if text is not None))
+    extended = replace(reference, domain=domain_now, totals=totals, taxonomy=None, prior=None, numbers=numbers)
+    return extended.ascending()
+
+
+def _texts(value: str | frozenset[str | None] | None) -> Collection[str | None]:
+    return value if isinstance(value, frozenset) else (value,)
+
+
+def as_first(spec: Spec, name: str, now: Reference, first: Reference) -> Reference:
+    """The quantities of the first version over the values of now. Raises Refused where now lacks some of them."""
+    total: dict[str | None, int] = dict(zip(first.domain, first.totals.tolist(), strict=True))
+    if any(n for value, n in total.items() if value not in now.domain):
+        raise Refused(
+            f"{spec.at('attributes', name)}: nobody whom the release shows has some of the values of {name} that the "
+            "first version had, and a model compares with all of them; nothing is published. Declare all the values "
+            f"of {name} (`domain`)"
+        )
+    totals = np.array([total.get(value, 0) for value in now.domain], dtype=np.int64)
+    return replace(now, rows=first.rows, totals=totals)
+
+
+def _after(rows: Rows, trial: Trial) -> list[Histogram]:
+    """The blocks that a trial and the batches before it touch, as the next version would show them."""
+    touched = sorted({block for block, _ in trial.change})
+    blocks = {block: dict(counts) for block, counts in rows(touched).items()}
+    for (block, value), n in trial.change.items():
+        counts = blocks.setdefault(block, {})
+        counts[value] = counts.get(value, 0) + n
+    positive = [{value: n for value, n in counts.items() if n} for counts in blocks.values()]
+    return [counts for counts in positive if counts]

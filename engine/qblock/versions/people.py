@@ -1,4 +1,4 @@
-"""People by their digests: who is set apart from a release's versions, who is named, who is missing from the source.
+"""People by their digests: who is set apart from versions, named, or missing from the source; how many went and came.
 
 A name stands for the person whose text it is exactly: 007 is not the number 7. Whoever is taken out is never shown
 again, so a name that may mean somebody else stands for nobody.
@@ -7,6 +7,7 @@ again, so a name that may mean somebody else stands for nobody.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,11 +15,24 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.errors import Refused
+from qblock.source import SourceTable
 from qblock.source.columns import check_entity, checked_columns
 from qblock.spec import Spec
-from qblock.versions.crosswalk import CELL, HEXADECIMAL, LEAVING, OUT, WITHDRAWN, Crosswalk, fresh_name
-from qblock.versions.episodes import PUBLISHED
-from qblock.versions.recorded import UNPROTECTED, Candidate, RecordedVersion, first_of, recorded
+from qblock.versions.admission import Admission
+from qblock.versions.crosswalk import (
+    CELL,
+    HEXADECIMAL,
+    OUT,
+    WITHDRAWN,
+    Crosswalk,
+    as_text,
+    clear,
+    fresh_name,
+    load_texts,
+    pad,
+)
+from qblock.versions.episodes import PUBLISHED, VersionKey
+from qblock.versions.recorded import DIGEST, UNPROTECTED, Candidate, RecordedVersion, entity_of, first_of, recorded
 from qblock.versions.texts import owner
 from qblock.versions.types import First, changed, entity_text, entity_text_of, remedy
 from qblock.warehouse.protocol import Column, Session, TableName
@@ -35,11 +49,11 @@ def set_apart(
     people, would be topped up until it is diverse. Use a transaction of its own.
     """
     t = crosswalk.tables.apart
-    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
+    known = load_texts(crosswalk.own, entity=entities)
     members = sa.select(known.c.entity).distinct()
     crosswalk.own.run(sa.delete(t).where(t.c.release == release, t.c.entity.in_(members)))
     people = members.subquery()
-    columns = [sa.cast(sa.literal(text), sa.Text) for text in (release, why, state)]
+    columns = [as_text(text) for text in (release, why, state)]
     number = sa.cast(sa.literal(version), sa.BigInteger)
     query = sa.select(people.c.entity, *columns, number)
     crosswalk.own.run(sa.insert(t).from_select(["entity", "release", "why", "state", "version"], query))
@@ -50,7 +64,7 @@ def entities_apart(crosswalk: Crosswalk, release: str, states: Sequence[str]) ->
     """The digests of people in some states."""
     t = crosswalk.tables.apart
     query = sa.select(t.c.entity).where(t.c.release == release, t.c.state.in_(states)).order_by(t.c.entity)
-    return list(crosswalk.own.fetch(query)["entity"].to_pylist())
+    return crosswalk.column(query)
 
 
 def counts(crosswalk: Crosswalk, release: str) -> dict[str, int]:
@@ -107,7 +121,7 @@ def looked_up(crosswalk: Crosswalk, spec: Spec, session: Session, names: Sequenc
     else:
         first, column = first_of(crosswalk, recorded(crosswalk), spec, columns), columns[spec.entity]
     digests = _digests(crosswalk, names, column, first)
-    wanted = session.load(fresh_name(), pa.table({"entity": pa.array([d for d in digests if d], pa.string())}))
+    wanted = load_texts(session, entity=[d for d in digests if d])
     who = people_of(crosswalk, spec, session, table, columns, first)
     query = sa.select(who.c.entity).where(who.c.entity.in_(sa.select(wanted.c.entity))).distinct()
     there = set(session.fetch(query)["entity"].to_pylist())
@@ -130,13 +144,13 @@ def _is_text_of(name: str, column: Column) -> bool:
 
 def _kept(crosswalk: Crosswalk, release: str, digests: Digests) -> set[str]:
     """Those of the digests that the crosswalk has of a release."""
-    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array([d for d in digests if d], pa.string())}))
+    known = load_texts(crosswalk.own, entity=[d for d in digests if d])
     wanted = sa.select(known.c.entity)
     parts = [
         sa.select(owner(t.c.entity).label("entity")).where(t.c.release == release, owner(t.c.entity).in_(wanted))
         for t in crosswalk.tables.of_entities
     ]
-    there = set(crosswalk.own.fetch(sa.select(sa.union(*parts).subquery().c.entity))["entity"].to_pylist())
+    there = set(crosswalk.column(sa.select(sa.union(*parts).subquery().c.entity)))
     crosswalk.own.drop(known)
     return there
 
@@ -248,15 +262,14 @@ def leavers_way_on(crosswalk: Crosswalk, spec: Spec, candidate: Candidate) -> st
 
     It is how many they are, and the command that takes them out; empty where there are none.
     """
-    t, excluded, rows = crosswalk.tables.row, crosswalk.tables.apart, candidate.rows
+    t, rows = crosswalk.tables.row, candidate.rows
     versions = [v.key.version for v in recorded(crosswalk, spec.release) if v.key != candidate.about.key]
-    gone = sa.select(excluded.c.entity).where(excluded.c.release == spec.release, excluded.c.state.in_((OUT, LEAVING)))
     query = sa.select(sa.func.count(sa.distinct(t.c.entity))).where(
         t.c.release == spec.release,
         t.c.version == max(versions, default=0),
         t.c.shown == PUBLISHED,
         t.c.entity.not_in(sa.select(rows.c.entity)),
-        t.c.entity.not_in(gone),
+        t.c.entity.not_in(crosswalk.gone(spec.release)),
     )
     people = int(crosswalk.own.scalar(query))
     return LEAVERS.format("1 person" if people == 1 else f"{people:,} people") if people else ""
@@ -274,8 +287,135 @@ def _done(crosswalk: Crosswalk, release: str, current: int | None, now: bool) ->
     """Who has left, and can leave no more than that."""
     t, row = crosswalk.tables.apart, crosswalk.tables.row
     if not now:
-        return sa.select(t.c.entity).where(t.c.release == release, t.c.state.in_((OUT, LEAVING)))
+        return crosswalk.gone(release)
     who = owner(row.c.entity)
     seen = sa.select(who).where(row.c.release == release, row.c.version == current, row.c.shown == PUBLISHED)
     withdrawn = (t.c.release == release, t.c.state == OUT, t.c.why.in_((WITHDRAWN, CELL)))
     return sa.select(t.c.entity).where(*withdrawn, t.c.entity.not_in(seen))
+
+
+NEW, MISSED = "waiting", "gone"
+"""What is kept from run to run: who is in the source and in no version, and whom the newest one shows and the source
+has no more."""
+ONE_IN = 5
+"""More than one in so many of those shown who left, or who came: then a person has to confirm it."""
+
+
+@dataclass(frozen=True)
+class Turnover:
+    """How many people left and came since the run before, compared with those whom the newest version shows.
+
+    An entity column that is recoded makes everybody look new: nobody is in two versions then, every joint cell is of
+    one version, and the check of versions together is void. So a run counts who left and who came before it lets
+    anybody in. Each run keeps the digests, since the thirty who wait today may be others than the thirty of yesterday;
+    whoever is kept there does not count again. Every run that passes here keeps them, whatever becomes of it after
+    that: a release that is refused each week counts each week's people once. A run that is refused here keeps nothing,
+    so that the next one counts the same people again. Who is set apart (cohorts that failed, withdrawals) never counts,
+    nor does who moves, being in source and version.
+
+    version: the newest one, or None before the first; shown: the people whom it shows; went, came: since the run
+    before. waiting and gone: the digests to be kept, where they differ from those kept (else None)."""
+
+    version: int | None
+    shown: int
+    went: int
+    came: int
+    waiting: pa.Table | None = field(default=None, repr=False)
+    gone: pa.Table | None = field(default=None, repr=False)
+
+    @property
+    def too_many(self) -> bool:
+        return self.version is not None and ONE_IN * max(self.went, self.came) > self.shown
+
+    @property
+    def detail(self) -> dict[str, int]:
+        """For the private ledger."""
+        return {"shown": self.shown, "went": self.went, "came": self.came}
+
+
+def turnover(crosswalk: Crosswalk, source: SourceTable, admission: Admission, published: Collection[int]) -> Turnover:
+    """Count who left and who came. source: opened by `admission`; published: the versions that readers saw."""
+    release, t, own = source.spec.release, crosswalk.tables, crosswalk.own
+    versions = [v.key.version for v in recorded(crosswalk, release) if v.key.version in published]
+    newest = versions[-1] if versions else None
+    if newest is None:
+        # Everybody will be in the first version, except rows that no hierarchy covers yet.
+        if not source.quarantined:
+            return Turnover(None, 0, 0, 0)
+        known = crosswalk.bring(
+            sa.select(entity_of(crosswalk, source).label("entity")).select_from(source.relation).distinct()
+        )
+        shown: Query = sa.select(known.c.entity).where(sa.false())
+        everybody = sa.select(known.c.entity)
+    else:
+        of_newest = (t.row.c.release == release, t.row.c.version == newest, t.row.c.shown == PUBLISHED)
+        shown, everybody = sa.select(t.row.c.entity).where(*of_newest), _ever_known(crosswalk, release, versions)
+        if source.spec.bundles:
+            shown, everybody = _owners(shown), _owners(everybody)
+    assert admission.everybody is not None
+    # Somebody may have several rows.
+    now = crosswalk.bring(sa.select(admission.everybody.c[DIGEST].label("entity")).distinct())
+    own.analyze(now)
+    excluded = sa.select(t.apart.c.entity).where(t.apart.c.release == release)
+    here = sa.select(now.c.entity)
+    waiting = own.store(fresh_name(), _without(here, sa.union(everybody, excluded)))
+    gone = own.store(fresh_name(), _without(shown, sa.union(here, excluded)))
+    came, waits = _since(crosswalk, waiting, release, NEW)
+    went, left = _since(crosswalk, gone, release, MISSED)
+    number = _number(crosswalk, shown)
+    same = not (came or went or waits or left)
+    digests = [None if same else own.fetch(sa.select(table.c.entity)) for table in (waiting, gone)]
+    for table in (now, waiting, gone):
+        own.drop(table)
+    return Turnover(newest, number, went, came, *digests)
+
+
+def keep_turnover(crosswalk: Crosswalk, release: str, counted: Turnover) -> None:
+    """Keep who waits and who is gone for the next run, in a transaction of its own: it outlasts a refused run."""
+    t = crosswalk.tables.turnover
+    if counted.waiting is None or counted.gone is None:
+        return
+    clear(crosswalk, t, release)
+    for state, digests in ((NEW, counted.waiting), (MISSED, counted.gone)):
+        loaded = crosswalk.own.load(fresh_name(), digests)
+        same = [as_text(text) for text in (release, state)]
+        query = sa.select(loaded.c.entity, *same)
+        crosswalk.own.run(sa.insert(t).from_select(["entity", "release", "state"], query))
+        crosswalk.own.drop(loaded)
+    pad(crosswalk, t, release, state=NEW)
+
+
+def _ever_known(crosswalk: Crosswalk, release: str, versions: Collection[int]) -> Query:
+    """Everybody who was in any of these versions; from the rolled episodes as far as they go, to read each one once."""
+    t = crosswalk.tables
+    text = crosswalk.own.scalar(sa.select(t.rolled.c.versions).where(t.rolled.c.release == release))
+    rolled = {VersionKey.of_text(key) for key in json.loads(text)} if text else set()
+    unrolled = [version for version in versions if VersionKey(release, version) not in rolled]
+    of_others = (t.row.c.release == release, t.row.c.version.in_(unrolled))
+    both = sa.union(
+        sa.select(t.episode.c.entity).where(t.episode.c.release == release), sa.select(t.row.c.entity).where(*of_others)
+    ).subquery()
+    return sa.select(both.c.entity)
+
+
+def _owners(units: Query) -> Query:
+    rows = units.subquery()
+    return sa.select(owner(rows.c.entity).label("entity")).distinct()
+
+
+def _without(people: Query, without: sa.SelectBase) -> Query:
+    rows, known = people.subquery(), without.subquery()
+    joined = rows.outerjoin(known, known.c.entity == rows.c.entity)
+    return sa.select(rows.c.entity).select_from(joined).where(known.c.entity.is_(None))
+
+
+def _since(crosswalk: Crosswalk, people: sa.TableClause, release: str, state: str) -> tuple[int, int]:
+    """How many of these people were not in a state before, and how many who were in it are not now."""
+    t = crosswalk.tables.turnover
+    before = sa.select(t.c.entity).where(t.c.release == release, t.c.state == state)
+    now = sa.select(people.c.entity)
+    return _number(crosswalk, _without(now, before)), _number(crosswalk, _without(before, now))
+
+
+def _number(crosswalk: Crosswalk, people: Query) -> int:
+    return int(crosswalk.own.scalar(sa.select(sa.func.count()).select_from(people.subquery())))

@@ -25,7 +25,7 @@ from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
-from qblock.versions.crosswalk import Crosswalk, fresh_name
+from qblock.versions.crosswalk import Crosswalk, as_text, fresh_name, load_texts
 from qblock.versions.episodes import VersionKey, shown
 from qblock.versions.texts import block_name, bundle, encoded, join_texts, texts_of, with_rows
 from qblock.versions.types import First, Types, entity_text, named, types_of
@@ -40,6 +40,9 @@ ONLY_UNPROTECTED = (
 )
 DIGEST = "qblock entity"
 """The column of an admitted source that holds the digests."""
+LISTS = ("quasi_identifiers", "node", "sensitive", "audience")
+PLAIN = ("rows", "least", "source", "hierarchies", "content")
+"""What is kept of a version as a JSON list, and as it is."""
 UNIT = "qblock unit"
 """The column of the state shown that holds the names of units, where somebody may have several rows."""
 
@@ -53,7 +56,6 @@ class RecordedVersion:
     """
 
     key: VersionKey
-    position: int
     rows: int
     least: int
     source: str
@@ -175,7 +177,9 @@ def candidate_rows(crosswalk: Crosswalk, task: Task, chosen: Assessment, least: 
         blocks.c.block,
         sa.cast(label, sa.Text).label("shown"),
         blocks.c.block_rows,
-        value_text(source).label("value"),
+        encoded([session.text_of(source.expression(n), v.column.kind) for n, v in source.sensitives.items()]).label(
+            "value"
+        ),
     ]
     both = joined.outerjoin(blocks, sa.and_(*same))
     if not source.spec.bundles:
@@ -256,16 +260,6 @@ def first_of(
     return First(column, crosswalk.hashes)
 
 
-def value_text(source: SourceTable) -> sa.ColumnElement[Any]:
-    """All sensitive values of a row as one text."""
-    return encoded(
-        [
-            source.session.text_of(source.expression(name), values.column.kind)
-            for name, values in source.sensitives.items()
-        ]
-    )
-
-
 def block_labels(task: Task, chosen: Assessment) -> list[str]:
     """The labels of each block as a JSON list."""
     texts = [hierarchy.shown(level) for hierarchy, level in zip(task.source.hierarchies, chosen.node, strict=True)]
@@ -273,20 +267,15 @@ def block_labels(task: Task, chosen: Assessment) -> list[str]:
     return [canonical([texts[i][code] for i, code in enumerate(key)]) for key in keys]
 
 
-def source_mark(spec: Spec) -> str:
-    """What distinguishes one source from another within a place: a digest, since a path may reveal too much."""
-    return hashlib.sha256(".".join(spec.source.parts).encode()).hexdigest()
-
-
 def _describe(crosswalk: Crosswalk, task: Task, key: VersionKey, least: int, node: tuple[int, ...]) -> RecordedVersion:
     source, spec = task.source, task.spec
     references = tuple((values.reference,) for values in source.sensitives.values())
     return RecordedVersion(
         key=key,
-        position=0,
         rows=source.rows,
         least=least,
-        source=source_mark(spec),
+        # What distinguishes one source from another within a place: a digest, since a path may reveal too much.
+        source=hashlib.sha256(".".join(spec.source.parts).encode()).hexdigest(),
         node=node,
         hierarchies=canonical({hierarchy.attribute: hierarchy.digest() for hierarchy in source.origins}),
         quasi_identifiers=source.quasi_identifiers,
@@ -311,37 +300,33 @@ def record(crosswalk: Crosswalk, candidate: Candidate, stamp: str | None = None)
     t, own, about = crosswalk.tables, crosswalk.own, candidate.about
     key = about.key
     position = int(own.scalar(sa.select(sa.func.coalesce(sa.func.max(t.version.c.position), 0)))) + 1
-    lists = {
-        name: canonical(list(getattr(about, name))) for name in ("quasi_identifiers", "node", "sensitive", "audience")
-    }
-    plain = {name: getattr(about, name) for name in ("rows", "least", "source", "hierarchies", "content")}
-    plain["types"] = about.types.text()
-    own.run(
-        sa.insert(t.version).values(
-            release=key.release, version=key.version, position=position, stamp=stamp, **plain, **lists
-        )
-    )
+    lists = {name: canonical(list(getattr(about, name))) for name in LISTS}
+    plain = {name: getattr(about, name) for name in PLAIN} | {"types": about.types.text(), "stamp": stamp}
+    values = {"release": key.release, "version": key.version, "position": position, **plain, **lists}
+    own.run(sa.insert(t.version).values(values))
     crosswalk.read.clear()
     same: list[sa.ColumnElement[Any]] = [
-        sa.cast(sa.literal(key.release), sa.Text).label("release"),
+        as_text(key.release).label("release"),
         sa.literal(key.version).label("version"),
     ]
     names = ["entity", "block", "shown", "block_rows", "value"]
     query = sa.select(*same, *(candidate.rows.c[name] for name in names))
     own.run(sa.insert(t.row).from_select(["release", "version", *names], query))
-    blocks = own.load(
-        fresh_name(),
-        pa.table(
-            {
-                "block": pa.array(range(len(candidate.labels)), pa.int64()),
-                "shown": pa.array(candidate.shown, pa.string()),
-                "rows": pa.array(candidate.sizes, pa.int64()),
-                "label": pa.array(candidate.labels, pa.string()),
-            }
-        ),
+    blocks = load_texts(
+        own,
+        block=pa.array(range(len(candidate.labels)), pa.int64()),
+        shown=candidate.shown,
+        rows=pa.array(candidate.sizes, pa.int64()),
+        label=candidate.labels,
     )
     own.run(sa.insert(t.block).from_select(["release", "version", *blocks.c.keys()], sa.select(*same, *blocks.c)))
     own.drop(blocks)
+
+
+def load_labels(crosswalk: Crosswalk, candidate: Candidate) -> sa.TableClause:
+    """The label of each block of a candidate, beside the crosswalk."""
+    numbers = pa.array(range(len(candidate.labels)), pa.int64())
+    return load_texts(crosswalk.own, block=numbers, label=candidate.labels)
 
 
 def discard(crosswalk: Crosswalk, key: VersionKey) -> None:
@@ -370,21 +355,9 @@ def recorded(crosswalk: Crosswalk, release: str | None = None) -> list[RecordedV
 
 
 def _version(row: dict[str, Any]) -> RecordedVersion:
-    return RecordedVersion(
-        key=VersionKey(row["release"], row["version"]),
-        position=row["position"],
-        rows=row["rows"],
-        least=row["least"],
-        source=row["source"],
-        node=tuple(json.loads(row["node"])),
-        hierarchies=row["hierarchies"],
-        quasi_identifiers=tuple(json.loads(row["quasi_identifiers"])),
-        sensitive=tuple(json.loads(row["sensitive"])),
-        audience=tuple(json.loads(row["audience"])),
-        content=row["content"],
-        types=Types.of_text(row["types"]),
-        stamp=row["stamp"],
-    )
+    kept: dict[str, Any] = {name: tuple(json.loads(row[name])) for name in LISTS}
+    kept |= {name: row[name] for name in (*PLAIN, "stamp")}
+    return RecordedVersion(key=VersionKey(row["release"], row["version"]), types=Types.of_text(row["types"]), **kept)
 
 
 def published_node(crosswalk: Crosswalk, spec: Spec) -> Node | None:

@@ -93,7 +93,10 @@ def entity_text(session: Session, value: sa.ColumnElement[Any], now: Column, fir
     if kind == "date":
         midnight = sa.func.right(moment, sa.literal_column(str(len(MIDNIGHT)))) == _literal(MIDNIGHT)
         return sa.case((midnight, sa.func.replace(moment, _literal(MIDNIGHT), _literal(""))), else_=text)
-    return moment if kind == "timestamp" else session.text_of(_zoned(_moment(value, now)), "timestamptz")
+    if kind == "timestamp":
+        return moment
+    zoned = sa.func.timezone(_literal("UTC"), _moment(value, now))
+    return session.text_of(zoned, "timestamptz")
 
 
 def entity_text_of(text: str, now: Column, first: First) -> str:
@@ -109,10 +112,6 @@ def _moment(value: sa.ColumnElement[Any], now: Column) -> sa.ColumnElement[Any]:
     return (
         sa.func.timezone(_literal("UTC"), value) if now.kind == "timestamptz" else sa.cast(value, RawType("TIMESTAMP"))
     )
-
-
-def _zoned(moment: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    return sa.func.timezone(_literal("UTC"), moment)
 
 
 def _literal(text: str) -> sa.ColumnElement[str]:

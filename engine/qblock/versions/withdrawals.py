@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.errors import InputError
@@ -19,7 +18,7 @@ from qblock.lattice import Node
 from qblock.results.release import Sharing
 from qblock.source import SourceTable
 from qblock.spec import Spec
-from qblock.versions.crosswalk import CELL, FAILED, LEAVING, OUT, QUEUED, WITHDRAWN, Crosswalk, fresh_name
+from qblock.versions.crosswalk import CELL, FAILED, GONE, LEAVING, OUT, QUEUED, WITHDRAWN, Crosswalk, load_texts
 from qblock.versions.episodes import PUBLISHED, VersionKey, episodes, placed, roll
 from qblock.versions.gate import members
 from qblock.versions.people import entities_apart, set_apart
@@ -36,6 +35,9 @@ class Batch:
     members: tuple[str, ...]
     blocks: int
     waiting: int
+
+
+NOBODY = Batch((), 0, 0)
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,12 @@ def withdraw(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str]) -> int:
     the source must keep the row as long. Whoever was in a batch that failed is not queued again, which would top it up.
     """
     t = crosswalk.tables.row
-    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
+    known = load_texts(crosswalk.own, entity=digests)
     who = owner(t.c.entity)
     query = sa.select(who.label("entity")).where(
         t.c.release == spec.release, t.c.shown == PUBLISHED, who.in_(sa.select(known.c.entity))
     )
-    shown = set(crosswalk.own.fetch(query.distinct())["entity"].to_pylist())
+    shown = set(crosswalk.column(query.distinct()))
     gone = set(entities_apart(crosswalk, spec.release, [OUT, LEAVING, FAILED]))
     queued = [digest for digest in digests if digest in shown and digest not in gone]
     set_apart(crosswalk, spec.release, queued, WITHDRAWN, QUEUED, None)
@@ -75,11 +77,11 @@ def withdraw(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str]) -> int:
 def _with_never_shown(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str]) -> list[str]:
     """Everybody in the cells that people whom no version has shown have in the state of the steady job."""
     t = crosswalk.tables.shown
-    known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
+    known = load_texts(crosswalk.own, entity=digests)
     wanted = owner(t.c.entity).in_(sa.select(known.c.entity))
     theirs = sa.select(t.c.cell).where(t.c.release == spec.release, wanted)
     query = sa.select(t.c.entity).where(t.c.release == spec.release, t.c.cell.in_(theirs))
-    return list(crosswalk.own.fetch(query)["entity"].to_pylist())
+    return crosswalk.column(query)
 
 
 def batch(crosswalk: Crosswalk, source: SourceTable, node: Node, size: int) -> Batch:
@@ -90,9 +92,15 @@ def batch(crosswalk: Crosswalk, source: SourceTable, node: Node, size: int) -> B
     """
     queued = entities_apart(crosswalk, source.spec.release, [QUEUED])
     if not queued:
-        return Batch((), 0, 0)
-    loaded = source.session.load(fresh_name(), pa.table({"entity": pa.array(queued, pa.string())}))
-    blocks = in_blocks(crosswalk, source, node, loaded)
+        return NOBODY
+    people = load_texts(source.session, entity=queued)
+    joined, codes = coded(source, node)
+    columns = [entity_of(crosswalk, source).label("entity"), *(c.label(f"q{i}") for i, c in codes.items())]
+    rows = sa.select(*columns).select_from(joined).subquery("rows")
+    query = sa.select(*rows.c).join(people, people.c.entity == rows.c.entity).order_by(rows.c.entity)
+    blocks: dict[tuple[int, ...], list[str]] = {}
+    for row in source.session.fetch(query).to_pylist():
+        blocks.setdefault(tuple(int(row.get(f"q{i}", 0)) for i in range(len(node))), []).append(row["entity"])
     closing = [entities for entities in blocks.values() if len(entities) >= size]
     leaving = tuple(entity for entities in closing for entity in entities)
     return Batch(leaving, len(closing), len(queued) - len(leaving))
@@ -106,17 +114,12 @@ def left(crosswalk: Crosswalk, spec: Spec, batch: Batch, candidate: Candidate) -
     queued = set(entities_apart(crosswalk, spec.release, [QUEUED]))
     if queued:
         rows = candidate.rows
-        known = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(sorted(queued), pa.string())}))
+        known = load_texts(crosswalk.own, entity=sorted(queued))
         who = owner(rows.c.entity)
         query = sa.select(who.label("entity")).where(who.in_(sa.select(known.c.entity)))
-        queued -= set(crosswalk.own.fetch(query)["entity"].to_pylist())
+        queued -= set(crosswalk.column(query))
     leaving = [*batch.members, *sorted(queued - set(batch.members))]
     set_apart(crosswalk, spec.release, leaving, WITHDRAWN, LEAVING, candidate.about.key.version)
-
-
-def anybody_leaving(crosswalk: Crosswalk, release: str) -> bool:
-    """Whether anybody left with a version that may or may not have been published."""
-    return bool(entities_apart(crosswalk, release, [LEAVING]))
 
 
 def settle_leaving(crosswalk: Crosswalk, spec: Spec, published: Collection[int]) -> int:
@@ -149,12 +152,10 @@ def whole_cells(crosswalk: Crosswalk, spec: Spec, entities: Sequence[str]) -> Re
     The difference that readers see then is cells that have passed already: those of the steady job where there is one.
     """
     gone = set(entities_apart(crosswalk, spec.release, [OUT]))
-    wanted = crosswalk.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
+    wanted = load_texts(crosswalk.own, entity=entities)
     cells: sa.FromClause
-    if crosswalk.own.scalar(
-        sa.select(sa.func.count()).select_from(crosswalk.tables.steady).where(_of(crosswalk, spec))
-    ):
-        state = crosswalk.tables.shown
+    state, steady = crosswalk.tables.shown, crosswalk.tables.steady
+    if crosswalk.own.scalar(sa.select(sa.func.count()).select_from(steady).where(steady.c.release == spec.release)):
         cells = sa.select(state.c.entity, state.c.cell).where(state.c.release == spec.release).subquery("cells")
     else:
         roll(crosswalk, spec.release, [version.key for version in members(spec, recorded(crosswalk))])
@@ -170,23 +171,19 @@ def whole_cells(crosswalk: Crosswalk, spec: Spec, entities: Sequence[str]) -> Re
     shows = sa.select(t.c.version).where(
         t.c.release == spec.release, t.c.shown == PUBLISHED, owner(t.c.entity).in_(sa.select(wanted.c.entity))
     )
-    numbers = sorted(crosswalk.own.fetch(shows.distinct())["version"].to_pylist())
+    numbers = sorted(crosswalk.column(shows.distinct()))
     keys = tuple(VersionKey(spec.release, number) for number in numbers)
     withdrawn = set(entities)
     companions = tuple(entity for entity in sorted(everybody) if owner_of(entity) not in withdrawn)
     return Removal(tuple(sorted(withdrawn)), companions, keys, len({cell for _, cell in pairs}))
 
 
-def _of(crosswalk: Crosswalk, spec: Spec) -> sa.ColumnElement[bool]:
-    return crosswalk.tables.steady.c.release == spec.release
-
-
 def withdrawn(crosswalk: Crosswalk, release: str) -> list[str]:
     """Everybody whose withdrawal takes effect or has taken it, and who left with them."""
     t = crosswalk.tables.apart
-    states = t.c.state.in_((OUT, LEAVING))
+    states = t.c.state.in_(GONE)
     query = sa.select(t.c.entity).where(t.c.release == release, states, t.c.why.in_((WITHDRAWN, CELL)))
-    return list(crosswalk.own.fetch(query)["entity"].to_pylist())
+    return crosswalk.column(query)
 
 
 def showing_withdrawn(crosswalk: Crosswalk, release: str) -> list[int]:
@@ -198,7 +195,7 @@ def showing_withdrawn(crosswalk: Crosswalk, release: str) -> list[int]:
     # Of people with several rows a unit, or all that somebody has.
     shows = sa.or_(t.c.entity.in_(who), owner(t.c.entity).in_(who))
     query = sa.select(t.c.version).where(t.c.release == release, t.c.shown == PUBLISHED, shows)
-    return sorted(crosswalk.own.fetch(query.distinct())["version"].to_pylist())
+    return sorted(crosswalk.column(query.distinct()))
 
 
 def take_out(crosswalk: Crosswalk, spec: Spec, removal: Removal, version: int | None = None) -> None:
@@ -215,9 +212,7 @@ def sharing(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str], published:
     removal = whole_cells(crosswalk, spec, digests)
     gone = set(entities_apart(crosswalk, spec.release, [OUT]))
     leaving = sorted(set(digests) - gone)
-    going = crosswalk.own.load(
-        fresh_name(), pa.table({"entity": pa.array([*leaving, *removal.companions], pa.string())})
-    )
+    going = load_texts(crosswalk.own, entity=[*leaving, *removal.companions])
     t, excluded = crosswalk.tables.row, crosswalk.tables.apart
     out = sa.select(excluded.c.entity).where(excluded.c.release == spec.release, excluded.c.state == OUT)
     # Of people with several rows a unit may leave while others of the same person stay.
@@ -255,17 +250,3 @@ def cohort_size(spec: Spec) -> int:
             "a cohort passes"
         )
     return declared
-
-
-def in_blocks(
-    crosswalk: Crosswalk, source: SourceTable, node: Node, people: sa.FromClause
-) -> dict[tuple[int, ...], tuple[str, ...]]:
-    """The digests of the people of another relation in each block of a node."""
-    joined, codes = coded(source, node)
-    columns = [entity_of(crosswalk, source).label("entity"), *(c.label(f"q{i}") for i, c in codes.items())]
-    rows = sa.select(*columns).select_from(joined).subquery("rows")
-    query = sa.select(*rows.c).join(people, people.c.entity == rows.c.entity).order_by(rows.c.entity)
-    blocks: dict[tuple[int, ...], list[str]] = {}
-    for row in source.session.fetch(query).to_pylist():
-        blocks.setdefault(tuple(int(row.get(f"q{i}", 0)) for i in range(len(node))), []).append(row["entity"])
-    return {key: tuple(entities) for key, entities in blocks.items()}

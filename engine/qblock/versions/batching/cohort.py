@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
@@ -20,6 +21,7 @@ import numpy as np
 from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
 from qblock.models import DistinctLDiversity, FrequencyLDiversity, KAnonymity, KMap, Model
 from qblock.spec import Spec
+from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Block
 
 SURE = 0.999
@@ -150,7 +152,7 @@ def cohort_size(counts: Sequence[int], least: int, chance: Chance, limit: int = 
 
 Values = tuple[str | None, ...] | tuple[frozenset[str | None], ...]
 """One for each sensitive attribute; a set of values where people have several rows."""
-Counted = tuple[tuple[Values, int], ...]
+ByValues = tuple[tuple[Values, int], ...]
 """People by sensitive values."""
 MOST_BUNDLES = 400
 """Of the bundles of a block those that most people have stand for all: the others are as good as never alike."""
@@ -168,7 +170,7 @@ class Sizes:
     def __init__(
         self,
         first: Callable[[], Mapping[Block, Mapping[Values, int]]],
-        sized: Callable[[Counted], int | None],
+        sized: Callable[[ByValues], int | None],
         k: int,
         *,
         declared: int | None = None,
@@ -198,11 +200,11 @@ class Sizes:
         return self.blocks[block]
 
 
-def _in_order(counts: Mapping[Values, int]) -> Counted:
+def _in_order(counts: Mapping[Values, int]) -> ByValues:
     return tuple(sorted(counts.items(), key=repr))
 
 
-def size_of(spec: Spec, references: Mapping[str, Reference], least: int, counts: Counted) -> int | None:
+def size_of(spec: Spec, references: Mapping[str, Reference], least: int, counts: ByValues) -> int | None:
     """The size for a block that shows people with these values: the largest of those of its sensitive attributes.
 
     references: by sensitive attribute; least: as of `cohort_size`.
@@ -217,7 +219,7 @@ def size_of(spec: Spec, references: Mapping[str, Reference], least: int, counts:
     return size_for(spec, references, columns, least)
 
 
-def size_of_bundles(spec: Spec, references: Mapping[str, Reference], least: int, counts: Counted) -> int | None:
+def size_of_bundles(spec: Spec, references: Mapping[str, Reference], least: int, counts: ByValues) -> int | None:
     """The same where people have several rows."""
     sizes: list[int | None] = []
     for index, name in enumerate(spec.sensitives):
@@ -259,3 +261,104 @@ def added(pairs: Iterable[tuple[Key, int]]) -> dict[Key, int]:
     for key, n in pairs:
         sums[key] = sums.get(key, 0) + n
     return sums
+
+
+CHURN_SEED = 20_261
+MOST_CHANGES = 15
+"""Kinds of change that are told apart; with more attributes most people change in few ways."""
+
+
+@dataclass(frozen=True)
+class Churn:
+    """Shares of the people per run: who come, leave, and whose value changes."""
+
+    coming: float
+    leaving: float
+    changing: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Over some runs.
+
+    mean_wait: of newcomers who were shown; worst_wait: of anybody, those still waiting included; both in runs. lag,
+    worst_lag: share of the source's people whom the view does not show as they are, the mean over the runs and the
+    largest. never: share of the newcomers whose block gets no cohort.
+    """
+
+    mean_wait: float
+    worst_wait: int
+    lag: float
+    worst_lag: float
+    never: float
+
+
+def estimate(
+    counts: Sequence[Sequence[Sequence[int]] | Ints],
+    cohorts: Sequence[int | None],
+    churn: Churn,
+    rules: Rules,
+    *,
+    attributes: int = 1,
+    least: int = 0,
+    runs: int = 52,
+) -> Estimate:
+    """The estimate for a node.
+
+    counts: for each sensitive attribute [B, V], people by value in each block; cohorts: [B], the sizes that close one;
+    attributes: that are published of a person beside the block, any of which may change; least: as of `step`, here for
+    changed values. Takes every batch to pass, which is so where their sizes are large enough.
+    """
+    tables: list[Ints] = [np.asarray(table, dtype=np.int64) for table in counts]
+    sizes = tables[0].sum(axis=1)
+    never = np.array([size is None for size in cohorts])
+    closing: Ints = np.array([np.iinfo(np.int64).max if size is None else size for size in cohorts], dtype=np.int64)
+    # The share of a cell whose change, even if it failed, would leave l candidates.
+    most: Floats = np.zeros(len(sizes))
+    each = list(zip(tables, rules.ls, strict=False))
+    if rules.cells and all(table.shape[1] >= l for table, l in each):  # noqa: E741
+        held = np.min([-np.sort(-table, axis=1)[:, l - 1] for table, l in each], axis=0)  # noqa: E741
+        most = held / np.maximum(sizes, 1)
+    rng = np.random.default_rng(CHURN_SEED)
+    came = np.zeros((runs, len(sizes)), dtype=np.int64)  # who wait, by the run in which they came
+    # People of the cells as they are now, whose changes may be shown; those who came since are in cells of few people.
+    old, stuck = sizes.copy(), np.zeros_like(sizes)
+    # By what changed of them: only people with the same change share a batch.
+    once = np.zeros((min(2**attributes - 1, MOST_CHANGES), len(sizes)), dtype=np.int64)
+    leaving, changing = min(1.0, churn.leaving), min(1.0, churn.changing)
+    waited, shown, worst = 0, 0, 0
+    lags: Floats = np.zeros(runs)
+    for run in range(runs):
+        came[run] = rng.poisson(churn.coming * sizes)
+        closes = came.sum(axis=0) >= closing
+        ages = run - np.arange(runs)
+        done = came[:, closes]
+        waited += int((done.sum(axis=1) * ages)[: run + 1].sum())
+        shown += int(done.sum())
+        came[:, closes] = 0
+        waiting = np.flatnonzero(came[:, ~never].sum(axis=1))
+        worst = max(worst, int(ages[waiting[0]]) if len(waiting) else 0, int(ages[done.any(axis=1)].max(initial=0)))
+        # Whoever changes again before the first change is shown keeps the old value.
+        again = rng.binomial(once, changing)
+        fresh = rng.poisson(churn.changing * np.maximum(old - once.sum(axis=0), 0) / len(once), size=once.shape)
+        # Nearly everybody else is in a cell with too few people for a batch.
+        rest = np.maximum(sizes - old - stuck, 0)
+        once, stuck = once + fresh - again, stuck + again.sum(axis=0) + rng.binomial(rest, changing)
+        shows = (once >= max(rules.k, least)) & (once <= most * old) & (old - once >= rules.k)
+        # One batch of a cell in a run.
+        shows &= np.cumsum(shows, axis=0) == 1
+        old = np.maximum(old - np.where(shows, once, 0).sum(axis=0) - again.sum(axis=0), 0)
+        once = np.where(shows, 0, once)
+        # Who leaves lags no more: the source does not have them.
+        once -= rng.binomial(once, leaving)
+        stuck -= rng.binomial(stuck, leaving)
+        old -= rng.binomial(old, leaving)
+        lags[run] = (came.sum() + once.sum() + stuck.sum()) / max(1, sizes.sum())
+    total = float(sizes.sum())
+    return Estimate(
+        waited / shown if shown else 0.0,
+        worst,
+        float(lags.mean()),
+        float(lags.max(initial=0.0)),
+        float(sizes[never].sum() / total) if total else 0.0,
+    )

@@ -16,12 +16,11 @@ from qblock.versions.batching.proposals import in_cells, touched, whole_cells
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Block, Cell, Pending, Person, Unit
 from qblock.versions.crosswalk import FAILED, QUEUED, Crosswalk
+from qblock.versions.episodes import VersionKey
 from qblock.versions.explanation import plural
-from qblock.versions.gate import members
-from qblock.versions.lag.differences import Differences, differences
-from qblock.versions.lag.memory import Kept, another_unit, cells_of, units_in
-from qblock.versions.lag.policy import rules_of, sensitive_of
-from qblock.versions.lag.sizes import sizes_of
+from qblock.versions.pending.decision import rules_of, sensitive_of, shared, sizes_of
+from qblock.versions.pending.differences import Differences, differences
+from qblock.versions.pending.state import State, another_unit, cells_of, units_in
 from qblock.versions.people import entities_apart
 from qblock.versions.recorded import recorded
 
@@ -121,24 +120,24 @@ def _spread(blocks: Sequence[Block]) -> list[Block]:
     return [blocks[i * len(blocks) // MOST_SIZED] for i in range(MOST_SIZED)]
 
 
-def outlook(crosswalk: Crosswalk, source: SourceTable, kept: Kept, newest: int) -> Outlook:
+def outlook(crosswalk: Crosswalk, source: SourceTable, state: State, newest: int) -> Outlook:
     """Compare the source with the state shown; writes nothing.
 
     source: opened by an Admission, at whose lattice the node is; newest: the newest version that was published.
     """
     spec, release = source.spec, source.spec.release
     versions = recorded(crosswalk)
-    rules = rules_of(spec, any(v.key.release != release for v in members(spec, versions)))
+    rules = rules_of(spec, shared(spec, versions))
     withdrawn = entities_apart(crosswalk, release, [QUEUED, FAILED])
-    changes = differences(crosswalk, source, kept.node, kept.layout, (), withdrawn)
-    first = next(v for v in versions if v.key.release == release and v.key.version == kept.first)
-    size = sizes_of(crosswalk, spec, kept, first, rules)
+    changes = differences(crosswalk, source, state.node, state.layout, (), withdrawn)
+    first = next(v for v in versions if v.key == VersionKey(release, state.first))
+    size = sizes_of(crosswalk, spec, state, first, rules)
     waiting = Counter(newcomer.block for newcomer in changes.newcomers.values())
     enough = {block for block, n in waiting.items() if n >= size.least}
     sizes = {block: size(block) for block in [*sorted(enough), *_spread(sorted(waiting.keys() - enough))]}
     closing = [block for block, n in sizes.items() if n is not None and waiting[block] >= n]
     open_sizes = [n for block, n in sizes.items() if n is not None and block not in closing]
-    whole, leaver_cells, changed_cells = _cells(crosswalk, source, kept, changes, rules)
+    whole, leaver_cells, changed_cells = _cells(crosswalk, source, state, changes, rules)
     return Outlook(
         newcomers=len(changes.newcomers),
         blocks=len(waiting),
@@ -153,12 +152,12 @@ def outlook(crosswalk: Crosswalk, source: SourceTable, kept: Kept, newest: int) 
         leaver_cells=leaver_cells,
         changed_cells=changed_cells,
         gone=len(changes.gone),
-        stopped=kept.awaits == newest,
+        stopped=state.awaits == newest,
     )
 
 
 def _cells(
-    crosswalk: Crosswalk, source: SourceTable, kept: Kept, changes: Differences, rules: Rules
+    crosswalk: Crosswalk, source: SourceTable, state: State, changes: Differences, rules: Rules
 ) -> tuple[int, int, int]:
     """Joint cells that may go whole, of which enough have left, and in which values of enough people changed."""
     spec, release = source.spec, source.spec.release
@@ -174,7 +173,7 @@ def _cells(
     }
     members = touched(units, present, {}, ())
     whole, left = set(), len(units)
-    for batch in whole_cells(members, present, kept.memory):
+    for batch in whole_cells(members, present, state.memory):
         # A version shows somebody.
         if left > len(batch.members):
             whole.add(batch.cell)
@@ -182,21 +181,21 @@ def _cells(
     if not rules.cells:
         return len(whole), 0, 0
     staying = {cell: people for cell, people in members.items() if cell not in whole}
-    counted, least = sensitive_of(spec, kept), 2 * rules.k
+    counted, least = sensitive_of(spec, state.layout), 2 * rules.k
     batches = in_cells(
-        units, staying, present, {}, kept.memory, rules, lambda value: counted(str(value)), least, lambda *_: ()
+        units, staying, present, {}, state.memory, rules, lambda value: counted(str(value)), least, lambda *_: ()
     )
-    changed = _changed(units, changes, kept, rules, least)
+    changed = _changed(units, changes, state, rules, least)
     return len(whole), sum(1 for _ in batches), len(changed - whole)
 
 
-def _changed(units: Mapping[str, Unit], changes: Differences, kept: Kept, rules: Rules, least: int) -> set[Cell]:
+def _changed(units: Mapping[str, Unit], changes: Differences, state: State, rules: Rules, least: int) -> set[Cell]:
     """Joint cells in which values of as many people changed as a batch has at least."""
     changed = {entity: Pending(None, 1) for entity in changes.values if entity in units}
     cells = touched(units, dict.fromkeys(units, Person((), None)), changed, ())
     enough = set()
     for cell, people in cells.items():
         n = sum(entity in changed for entity in people)
-        if cell not in kept.memory.frozen and n >= max(rules.k, least) and len(people) - n >= rules.k:
+        if cell not in state.memory.frozen and n >= max(rules.k, least) and len(people) - n >= rules.k:
             enough.add(cell)
     return enough

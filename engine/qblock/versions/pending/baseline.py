@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.ledger.events import canonical
@@ -17,15 +15,14 @@ from qblock.versions.batching.state import Cell, Memory, Unit
 from qblock.versions.crosswalk import FAILED, LEFT, OUT, Crosswalk, fresh_name
 from qblock.versions.episodes import PUBLISHED, episodes, next_episodes, placed, roll
 from qblock.versions.gate import members
-from qblock.versions.lag.memory import Kept, Layout, Row, block_of, cell_text, save
+from qblock.versions.pending.state import Layout, Row, State, block_of, stuck_people, write_state, write_units
 from qblock.versions.people import entities_apart, set_apart
 from qblock.versions.recorded import Candidate, RecordedVersion, entity_of, recorded
-from qblock.versions.stuck import stuck
 from qblock.versions.texts import decoded, join_texts, joined_text, texts_of
 from qblock.warehouse.queries import Query
 
 
-def begin(crosswalk: Crosswalk, spec: Spec, source: SourceTable, candidate: Candidate) -> None:
+def begin_state(crosswalk: Crosswalk, spec: Spec, source: SourceTable, candidate: Candidate) -> None:
     """Keep what a version shows, in the transaction that records it: the first one of the state.
 
     source: that the version is made of. Blocks that it suppresses are part of the state, and no batch touches them.
@@ -47,8 +44,8 @@ def begin(crosswalk: Crosswalk, spec: Spec, source: SourceTable, candidate: Cand
     types = {name: source.columns[name].compare_as for name in layout.further}
     hidden = [cell for cell, shown in zip(cells, candidate.shown, strict=True) if shown != PUBLISHED]
     if len(recorded(crosswalk, release)) == 1:
-        _insert_all(crosswalk, candidate, texts, joined, cells)
-        save(crosswalk, release, _kept(layout, candidate.about, candidate.about, hidden, types))
+        write_units(crosswalk, candidate, texts, joined, cells)
+        write_state(crosswalk, release, _first_state(layout, candidate.about, candidate.about, hidden, types))
     else:
         now = sa.select(texts.c.entity, candidate.rows.c.block, texts.c.place, texts.c.value).select_from(joined)
         past = _past(crosswalk, spec, next_episodes(crosswalk, release, candidate.rows, candidate.about.key))
@@ -59,52 +56,30 @@ def begin(crosswalk: Crosswalk, spec: Spec, source: SourceTable, candidate: Cand
             rows[row["entity"]] = Row(unit, row["place"])
         blocks = {cell.block for cell in hidden}
         frozen_cells = [row.unit.cell for row in rows.values() if row.unit.cell.block in blocks]
-        left_alone = [rows[entity].unit.cell for entity in stuck(crosswalk, release) if entity in rows]
+        left_alone = [rows[entity].unit.cell for entity in stuck_people(crosswalk, release) if entity in rows]
         set_apart(crosswalk, release, [entity for entity in past if entity not in rows], LEFT, OUT, None)
-        save(
+        write_state(
             crosswalk,
             release,
-            _kept(layout, candidate.about, candidate.about, frozen_cells, types, left_alone),
+            _first_state(layout, candidate.about, candidate.about, frozen_cells, types, left_alone),
             (),
             rows,
         )
     own.drop(texts)
 
 
-def _insert_all(
-    crosswalk: Crosswalk, candidate: Candidate, texts: sa.TableClause, joined: sa.FromClause, cells: Sequence[Cell]
-) -> None:
-    own = crosswalk.own
-    blocks = own.load(
-        fresh_name(),
-        pa.table(
-            {
-                "block": pa.array(range(len(cells)), pa.int64()),
-                "label": pa.array(candidate.labels, pa.string()),
-                "cell": pa.array([cell_text(cell) for cell in cells], pa.string()),
-            }
-        ),
-    )
-    release = sa.cast(sa.literal(candidate.about.key.release), sa.Text)
-    names = ["release", "entity", "block", "cell", "place", "value"]
-    chosen: list[Any] = [release, texts.c.entity, blocks.c.label, blocks.c.cell, texts.c.place, texts.c.value]
-    query = sa.select(*chosen).select_from(joined.join(blocks, blocks.c.block == candidate.rows.c.block))
-    own.run(sa.insert(crosswalk.tables.shown).from_select(names, query))
-    own.drop(blocks)
-
-
-def _kept(
+def _first_state(
     layout: Layout,
     newest: RecordedVersion,
     first: RecordedVersion,
     hidden: Iterable[Cell],
     types: Mapping[str, str],
     stuck: Iterable[Cell] = (),
-) -> Kept:
+) -> State:
     cells = frozenset(hidden)
     memory = Memory(run=1, version=1, frozen=cells | frozenset(stuck))
     blocks = frozenset(cell.block for cell in cells)
-    return Kept(layout, newest.node, memory, first.key.version, hidden=blocks, types=types)
+    return State(layout, newest.node, memory, first.key.version, hidden=blocks, types=types)
 
 
 def _past(crosswalk: Crosswalk, spec: Spec, history: Query) -> dict[str, tuple[str, list[str]]]:
@@ -117,7 +92,7 @@ def _past(crosswalk: Crosswalk, spec: Spec, history: Query) -> dict[str, tuple[s
     return past
 
 
-def adopt(crosswalk: Crosswalk, spec: Spec, shown: frozenset[int]) -> bool:
+def adopt_newest(crosswalk: Crosswalk, spec: Spec, shown: frozenset[int]) -> bool:
     """Keep what the newest version of a release shows that was published before the steady job; False where the
     crosswalk does not have all of it, since columns are published as they are.
 
@@ -134,17 +109,14 @@ def adopt(crosswalk: Crosswalk, spec: Spec, shown: frozenset[int]) -> bool:
     roll(crosswalk, release, [v.key for v in members(spec, recorded(crosswalk))])
     past = _past(crosswalk, spec, episodes(crosswalk, release))
     places = frozen(crosswalk, release).subquery("places")
-    same = sa.and_(
-        t.block.c.release == t.row.c.release, t.block.c.version == t.row.c.version, t.block.c.block == t.row.c.block
-    )
     query = (
         sa.select(t.row.c.entity, t.row.c.shown, t.row.c.value, t.block.c.label, places.c.place, places.c.names)
-        .select_from(t.row.join(t.block, same).join(places, places.c.entity == t.row.c.entity))
+        .select_from(t.row_in_block.join(places, places.c.entity == t.row.c.entity))
         .where(t.row.c.release == release, t.row.c.version == newest.key.version)
     )
     names = canonical(list(layout.quasi))
     rows: dict[str, Row] = {}
-    failed = {*entities_apart(crosswalk, release, [FAILED]), *stuck(crosswalk, release)}
+    failed = {*entities_apart(crosswalk, release, [FAILED]), *stuck_people(crosswalk, release)}
     hidden: set[Cell] = set()
     frozen_cells: set[Cell] = set()
     for row in own.fetch(query).to_pylist():
@@ -158,5 +130,5 @@ def adopt(crosswalk: Crosswalk, spec: Spec, shown: frozenset[int]) -> bool:
         if row["entity"] in failed:
             frozen_cells.add(cell)
     set_apart(crosswalk, release, [entity for entity in past if entity not in rows], LEFT, OUT, None)
-    save(crosswalk, release, _kept(layout, newest, own_versions[0], hidden, {}, frozen_cells), (), rows)
+    write_state(crosswalk, release, _first_state(layout, newest, own_versions[0], hidden, {}, frozen_cells), (), rows)
     return True

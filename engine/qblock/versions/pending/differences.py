@@ -8,20 +8,31 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.errors import Refused
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
 from qblock.source import SourceTable
+from qblock.spec import Spec
 from qblock.versions.batching.state import Block
-from qblock.versions.crosswalk import LEAVING, OUT, Crosswalk, fresh_name
-from qblock.versions.lag.memory import Layout
-from qblock.versions.recorded import coded, entity_of
-from qblock.versions.texts import block_name, bundle, join_texts, owner, rows_of, texts_of, with_rows
+from qblock.versions.crosswalk import GONE, HEXADECIMAL, Crosswalk, fresh_name, load_texts
+from qblock.versions.pending.state import Layout, State
+from qblock.versions.recorded import UNIT, UNPROTECTED, Candidate, coded, entity_of, load_labels, recorded
+from qblock.versions.texts import block_name, bundle, join_texts, owner, rows_of, split_text, texts_of, with_rows
+from qblock.versions.types import cannot_hold
+from qblock.warehouse.protocol import Column
 from qblock.warehouse.queries import Query
+from qblock.warehouse.values import fits, type_class
+
+OTHER_COLUMNS = (
+    "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}), and "
+    "those whom the source has no more are shown as they were; nothing is published. Write the columns as they were, "
+    "or {unprotected}"
+)
 
 
 @dataclass(frozen=True)
 class Newcomer:
-    """Somebody who is present and not shown. block: labels at the node; place, value: texts (`admission.together`)."""
+    """Somebody who is present and not shown. block: labels at the node; place, value: texts (`join_texts`)."""
 
     block: Block
     place: str
@@ -63,15 +74,15 @@ def differences(
         erased = (
             sa.select(t.shown.c.entity)
             .join(t.apart, sa.and_(t.apart.c.entity == who, t.apart.c.release == t.shown.c.release))
-            .where(t.shown.c.release == release, t.apart.c.state.in_((OUT, LEAVING)))
+            .where(t.shown.c.release == release, t.apart.c.state.in_(GONE))
         )
-        gone |= frozenset(crosswalk.own.fetch(erased)["entity"].to_pylist())
+        gone |= frozenset(crosswalk.column(erased))
     state = crosswalk.lend(sa.select(t.shown.c.entity, t.shown.c.value).where(t.shown.c.release == release))
     present, units, excluded = _present(crosswalk, source, node, layout, withdrawn), 0, 0
     if source.spec.bundles:
         present, units, excluded = _units(crosswalk, source, node, present)
     rows = present.subquery("qblock_present")
-    pending = session.load(fresh_name(), pa.table({"entity": pa.array(sorted(wanted), pa.string())}))
+    pending = load_texts(session, entity=sorted(wanted))
     both = rows.outerjoin(state, state.c.entity == rows.c.entity, full=True)
     new = state.c.entity.is_(None)
     codes = [c for c in rows.c if c.name.startswith("q")]
@@ -111,14 +122,14 @@ def _present(
     if not withdrawn:
         return query
     rows = query.subquery("qblock_rows")
-    absent = source.session.load(fresh_name(), pa.table({"entity": pa.array(sorted(withdrawn), pa.string())}))
+    absent = load_texts(source.session, entity=sorted(withdrawn))
     return sa.select(*rows.c).where(rows.c.entity.not_in(sa.select(absent.c.entity)))
 
 
 def _units(crosswalk: Crosswalk, source: SourceTable, node: Node, present: Query) -> tuple[Query, int, int]:
     """The units of the source that are not set apart, each with its bundle as the value and the place of one row; how
     many units there are, and how many are set apart."""
-    session, t = source.session, crosswalk.tables.apart
+    session = source.session
     rows = present.subquery("qblock_rows")
     codes = [c for c in rows.c if c.name.startswith("q")]
     columns = [bundle(session, rows.c.value).label("value"), sa.func.min(rows.c.place).label("place")]
@@ -135,7 +146,7 @@ def _units(crosswalk: Crosswalk, source: SourceTable, node: Node, present: Query
     unit = grouped.c.entity.concat(named.c.name).label("entity")
     query = sa.select(unit, grouped.c.value, grouped.c.place, *kept).select_from(grouped.join(named, sa.and_(*same)))
     units = session.store(fresh_name(), query)
-    out = crosswalk.lend(sa.select(t.c.entity).where(t.c.release == source.spec.release, t.c.state.in_((OUT, LEAVING))))
+    out = crosswalk.lend(crosswalk.gone(source.spec.release))
     outside = sa.select(out.c.entity)
     number = sa.select(sa.func.count()).select_from(units)
     everybody, excluded = int(session.scalar(number)), int(session.scalar(number.where(units.c.entity.in_(outside))))
@@ -166,3 +177,96 @@ def _sorted(table: pa.Table, labels: Sequence[Sequence[str]], gone: frozenset[st
         else:
             values[entity] = row["value"]
     return Differences(newcomers, frozenset(left), values, gone)
+
+
+def moved_people(crosswalk: Crosswalk, candidate: Candidate) -> dict[str, str]:
+    """The label, as text, of each block in which a candidate has somebody of another one, by digest."""
+    t, own = crosswalk.tables.shown, crosswalk.own
+    loaded = load_labels(crosswalk, candidate)
+    joined = candidate.rows.join(loaded, loaded.c.block == candidate.rows.c.block).join(
+        t, t.c.entity == candidate.rows.c.entity
+    )
+    query = sa.select(t.c.entity, loaded.c.label).select_from(joined)
+    rows = own.fetch(query.where(t.c.release == candidate.about.key.release, t.c.block != loaded.c.label)).to_pylist()
+    own.drop(loaded)
+    return {row["entity"]: row["label"] for row in rows}
+
+
+def units_moved(crosswalk: Crosswalk, source: SourceTable, shown: sa.FromClause, node: Node) -> int:
+    """How many units the hierarchies as they are now put in another block than the state has, where people have several
+    rows. shown: the state, as a ShownState gives it; source: with these hierarchies."""
+    newest = recorded(crosswalk, source.spec.release)[-1]
+    if newest.hierarchies == canonical({h.attribute: h.digest() for h in source.origins}):
+        return 0
+    joined, codes = coded(replace(source, relation=shown), node)
+    name = sa.func.substr(shown.c[UNIT], HEXADECIMAL + 1, type_=sa.Text).label("name")
+    columns = {f"q{i}": code for i, code in codes.items()}
+    number = sa.func.count(sa.distinct(shown.c[UNIT])).label("n")
+    labelled = [column.label(key) for key, column in columns.items()]
+    query = sa.select(name, *labelled, number).select_from(joined).group_by(name, *columns.values())
+    texts = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
+    moved = 0
+    for row in source.session.fetch(query).to_pylist():
+        numbers = [row.get(f"q{i}", 0) for i in range(len(texts))]
+        if (
+            None in numbers
+            or block_name(canonical([labels[code] for labels, code in zip(texts, numbers, strict=True)])) != row["name"]
+        ):
+            moved += row["n"]
+    return moved
+
+
+def check_layout(spec: Spec, state: State) -> None:
+    """Raise Refused where a spec has other columns than the versions, or pins another node."""
+    now = Layout.of(spec)
+    if state.layout != now:
+        before, names = (", ".join((*layout.quasi, *layout.valued)) for layout in (state.layout, now))
+        raise Refused(
+            OTHER_COLUMNS.format(
+                first=state.first, release=spec.release, before=before, now=names, unprotected=UNPROTECTED
+            )
+        )
+    pinned = spec.pinned
+    if pinned is not None and pinned != state.node:
+        raise Refused(
+            f"{spec.at('search', 'node')}: all versions must have one node, and version {state.first} of "
+            f"release {spec.release} has {list(state.node)}; nothing is published. Pin that one, "
+            f"or write {UNPROTECTED}"
+        )
+
+
+def check_shown(crosswalk: Crosswalk, spec: Spec, state: State, columns: Mapping[str, Column]) -> None:
+    """Raise Refused where a column that is published as it is writes values otherwise than when it was shown, or where
+    one has become too narrow for what versions show of it."""
+    for name, before in state.types.items():
+        now = columns[name].compare_as
+        if type_class(now) != type_class(before):
+            raise Refused(
+                f"column {name} is of type {now} now, and was of type {before} when version {state.first} of "
+                f"release {spec.release} was made: values that did not change may read differently; nothing "
+                f"is published. Give the column its type again, or write {UNPROTECTED}"
+            )
+    types = {name: column.compare_as for name, column in recorded(crosswalk, spec.release)[-1].types.columns.items()}
+    types |= state.types
+    names = (*state.layout.quasi, *state.layout.valued)
+    other = {name for name in names if columns[name].compare_as != types.get(name)}
+    shown = crosswalk.tables.shown
+    for column, names in ((shown.c.place, state.layout.quasi), (shown.c.value, state.layout.valued)):
+        if not other.intersection(names):
+            continue
+        query = sa.select(column.label("text")).where(shown.c.release == spec.release).distinct()
+        units = crosswalk.column(query)
+        rows = [row for unit in units for row in rows_of(unit)] if spec.bundles and column is shown.c.value else units
+        for row in rows:
+            for name, text in zip(names, split_text(row), strict=True):
+                if name in other and text is not None and not fits(text, columns[name]):
+                    raise cannot_hold(columns[name])
+
+
+def check_node(state: State, source: SourceTable) -> None:
+    """Raise Refused where the hierarchies have no longer the node of the versions."""
+    if state.node not in source.lattice:
+        raise Refused(
+            f"the published node {list(state.node)} is no longer in the lattice: hierarchies have changed; nothing "
+            f"is published. Change them back, or write {UNPROTECTED}"
+        )
