@@ -33,7 +33,7 @@ PRIVATE = "qblock_staging"
 
 
 class SparkSession(Session):
-    """The Session protocol over Spark Connect. private: the schema of its tables, which `make` makes; needed: of a
+    """A session over Spark Connect. private: the schema of its tables, which `make` makes; needed: of a
     table, the columns that are copied, where that is not all of them."""
 
     def __init__(
@@ -250,7 +250,8 @@ class SparkWarehouse:
     @contextmanager
     def _opened(self, kind: type[S]) -> Iterator[S]:
         client = connected(self._url)
-        private = f"{_owner(self._spill)}{self._suffix}_{uuid.uuid4().hex[:8]}"
+        folder = self._spill.path.name.removeprefix(PREFIX)
+        private = f"{_owner(self._spill)}{folder}_{uuid.uuid4().hex[:8]}"
         where = "" if self._path is None else f" LOCATION {path_literal(f'{self._path}/{private}')}"
         begun = False
 
@@ -271,10 +272,6 @@ class SparkWarehouse:
                 if begun:
                     client.sql(f"DROP SCHEMA IF EXISTS {quote_name(private)} CASCADE")
             end(client)
-
-    @property
-    def _suffix(self) -> str:
-        return self._spill.path.name.removeprefix(PREFIX)
 
     def close(self) -> None:
         self._spill.remove()
