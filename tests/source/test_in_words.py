@@ -10,7 +10,7 @@ from hierarchy.test_forms import COLUMNS
 from integration.sources import spec_text
 
 from qblock.hierarchy import from_csv
-from qblock.source.in_words import HIDDEN, levels_in_words, named, node_in_words
+from qblock.source.in_words import SUPPRESSED, levels_in_words, named, node_in_words
 from qblock.spec import Spec, read_spec
 from qblock.spec.sources import FORMS, build
 
@@ -26,7 +26,7 @@ def spec_with(hierarchy: Any, folder: Path) -> Spec:
 @pytest.mark.parametrize(
     ("hierarchy", "values", "kind", "words"),
     [
-        ("suppress", ["f", "m"], "text", ["as it is (2 values)", HIDDEN]),
+        ("suppress", ["f", "m"], "text", ["as it is (2 values)", SUPPRESSED]),
         (
             {"digits": 3},
             ["101", "112"],
@@ -35,20 +35,20 @@ def spec_with(hierarchy: Any, folder: Path) -> Spec:
                 "as it is (2 values)",
                 "by the first 2 of 3 digits (2 values)",
                 "by the first of 3 digits (1 value)",
-                HIDDEN,
+                SUPPRESSED,
             ],
         ),
         (
             {"digits": 2, "from": "left"},
             ["10"],
             "text",
-            ["as it is (1 value)", "by the last of 2 digits (1 value)", HIDDEN],
+            ["as it is (1 value)", "by the last of 2 digits (1 value)", SUPPRESSED],
         ),
         (
             {"ranges": [5, 10]},
             ["1", "7"],
             "integer",
-            ["as it is (2 values)", "in ranges of 5 (2 values)", "in ranges of 10 (1 value)", HIDDEN],
+            ["as it is (2 values)", "in ranges of 5 (2 values)", "in ranges of 10 (1 value)", SUPPRESSED],
         ),
         (
             {"ranges": [5, 10, 20], "from": 15, "to": 90},
@@ -59,27 +59,27 @@ def spec_with(hierarchy: Any, folder: Path) -> Spec:
                 "in ranges of 5 from 15 to 90 (3 values)",
                 "in ranges of 10 from 20 to 90 (2 values)",
                 "in ranges of 20 from 20 to 80 (2 values)",
-                HIDDEN,
+                SUPPRESSED,
             ],
         ),
         (
             {"ranges": [5], "from": 15},
             ["1"],
             "integer",
-            ["as it is (1 value)", "in ranges of 5 from 15 on (1 value)", HIDDEN],
+            ["as it is (1 value)", "in ranges of 5 from 15 on (1 value)", SUPPRESSED],
         ),
         (
             {"ranges": [10], "from": 5, "to": 15},
             ["1"],
             "integer",
-            ["as it is (1 value)", "in ranges of 10, below 10 or from there on (1 value)", HIDDEN],
+            ["as it is (1 value)", "in ranges of 10, below 10 or from there on (1 value)", SUPPRESSED],
         ),
-        ({"dates": ["iso_year"]}, ["2026-01-05"], "date", ["as it is (1 value)", "by ISO year (1 value)", HIDDEN]),
+        ({"dates": ["iso_year"]}, ["2026-01-05"], "date", ["as it is (1 value)", "by ISO year (1 value)", SUPPRESSED]),
         (
             {"cuts": {"min_width": 10, "low": 0, "high": 20}},
             ["1", "15"],
             "integer",
-            ["as it is (2 values)", "in ranges of 10 (2 values)", HIDDEN],
+            ["as it is (2 values)", "in ranges of 10 (2 values)", SUPPRESSED],
         ),
     ],
 )
@@ -99,7 +99,7 @@ def test_every_form_has_words() -> None:
             source = form(**_keys(form.example))
             made = build(source, "x", values, kind)
             said = [named(source, level, ()) for level in range(made.height + 1)]
-            assert (said[0], said[-1]) == ("as it is", HIDDEN)
+            assert (said[0], said[-1]) == ("as it is", SUPPRESSED)
             assert len(set(said)) == len(said)
 
 
@@ -113,8 +113,8 @@ def _keys(example: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (TREE, ["as it is (3 values)", "by region (2 values)", HIDDEN]),
-        (NUMBERED, ["as it is (2 values)", "at level 1 (2 values)", HIDDEN]),
+        (TREE, ["as it is (3 values)", "by region (2 values)", SUPPRESSED]),
+        (NUMBERED, ["as it is (2 values)", "at level 1 (2 values)", SUPPRESSED]),
     ],
 )
 def test_files_name_their_levels(text: str, words: list[str], tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_files_name_their_levels(text: str, words: list[str], tmp_path: Path) ->
     assert list(levels_in_words(spec, [from_csv(tmp_path / "town.csv", attribute="town")])["town"]) == words
     assert node_in_words(spec, {"town": 1}) == (("town", words[1].partition(" (")[0]),)
     assert node_in_words(spec, {"town": 1}, {"town": 1}) == (("town", words[1].partition(" (")[0] + " (1 value)"),)
-    assert node_in_words(spec, {"town": 1}, {"town": 0}) == (("town", HIDDEN),)
+    assert node_in_words(spec, {"town": 1}, {"town": 0}) == (("town", SUPPRESSED),)
 
 
 def test_a_file_that_is_gone_costs_no_more_than_the_name(tmp_path: Path) -> None:
