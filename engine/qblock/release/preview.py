@@ -243,7 +243,7 @@ def _json(spec: Spec, changes: Outlook, current: RecordedEvent, refused: str | N
 def _turnover(session: Session, source: SourceTable, admission: Admission, shown: Collection[int]) -> str | None:
     """Why a run would ask somebody to confirm the source, if it would."""
     spec = source.spec
-    with open_crosswalk(admission.place, session, read_only=True) as crosswalk:
+    with open_crosswalk(admission.store, session, read_only=True) as crosswalk:
         change = turnover(crosswalk, source, admission, shown)
     if not change.too_many:
         return None

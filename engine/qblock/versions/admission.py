@@ -44,7 +44,7 @@ from qblock.warehouse.values import fits, writes_alike
 
 @dataclass(eq=False)
 class Admission:
-    """The hook of `open_source` that lets the source in: `open_task(spec, relation=Admission(spec, place))`.
+    """The hook of `open_source` that lets the source in: `open_task(spec, relation=Admission(spec, store))`.
 
     leaving: digests of people whose withdrawal takes effect; shown: the versions that were published, whose column
     types those of the source must be (None: not checked); read_only: as of `open_crosswalk`. After the call, `known`
@@ -53,7 +53,7 @@ class Admission:
     """
 
     spec: Spec
-    place: Store
+    store: Store
     leaving: Sequence[str] = ()
     shown: Collection[int] | None = None
     read_only: bool = field(default=False, kw_only=True)
@@ -71,7 +71,7 @@ class Admission:
         entity = self.spec.entity
         if entity is None or self.spec.versions.joint == "none":
             return table
-        with open_crosswalk(self.place, session, read_only=self.read_only) as crosswalk:
+        with open_crosswalk(self.store, session, read_only=self.read_only) as crosswalk:
             release = self.spec.release
             if self.shown is not None:
                 check_types(crosswalk, self.spec, columns, self.shown)
@@ -291,7 +291,7 @@ class ShownState:
 
     instead: ClassVar[bool] = True
     spec: Spec
-    place: Store
+    store: Store
     layout: Layout
     gone: Collection[str] = ()
     rows: Mapping[str, Row] = field(default_factory=dict)
@@ -299,7 +299,7 @@ class ShownState:
     def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
         """The state as a query with the columns that a release reads, and digests."""
         rows = self.rows
-        with open_crosswalk(self.place, session) as crosswalk:
+        with open_crosswalk(self.store, session) as crosswalk:
             t, own = crosswalk.tables.shown, crosswalk.own
             query = sa.select(t.c.entity, t.c.place, t.c.value).where(t.c.release == self.spec.release)
             without = sorted({*self.gone, *rows})

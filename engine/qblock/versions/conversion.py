@@ -70,19 +70,19 @@ def owed(crosswalk: Crosswalk, release: str) -> list[dict[str, Any]]:
     return list(crosswalk.own.fetch(sa.select(t).where(t.c.release == release).order_by(t.c.key)).to_pylist())
 
 
-def settle_keys(place: Store, release: str) -> None:
+def settle_keys(store: Store, release: str) -> None:
     """Write into the ledger of a release what a `rekey` that was killed left out. May be called again. Under a lock."""
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         rows = owed(crosswalk, release)
     if not rows:
         return
-    with place.read() as reader:
+    with store.read() as reader:
         said = {event.detail.get("key") for event in reader.history(release) if event.state == "rekeyed"}
-    with place.write() as connection:
+    with store.write() as connection:
         for row in rows:
             if row["key"] not in said:
                 record(connection, rekeyed_event(row))
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         t = crosswalk.tables.rekeyed
         crosswalk.own.run(sa.delete(t).where(t.c.release == release))
 

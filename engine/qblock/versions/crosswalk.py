@@ -1,4 +1,4 @@
-"""The crosswalk of a place, beside the session that reads the source."""
+"""The crosswalk of a store, beside the session that reads the source."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Crosswalk:
 
         Keyed by a secret that stays in the database of the crosswalk: whoever gets hold of the crosswalk's rows alone
         (a dump of a table, a grant too many) can neither read identifiers nor try out likely ones. The same entity has
-        the same digest in all releases of a place, which may have to be checked together.
+        the same digest in all releases of a store, which may have to be checked together.
         With a key that was given later (`new_key`) it is the digest of the older one's digest, so that people who are
         gone from the source could be moved to it too.
         A source that may not have the keys sends the SHA-256 of everybody's text instead, and is lent their digests.
@@ -168,59 +168,59 @@ def keyed(
     return text
 
 
-def prepare(place: Store) -> None:
+def prepare(store: Store) -> None:
     """Make the crosswalk's tables and its secret where they are missing, in a transaction of its own.
 
     Raises Busy when another process keeps the DuckDB file open.
     """
-    with place.crosswalk.write(None) as connection:
+    with store.crosswalk.write(None) as connection:
         schema.upgrade(connection)
         connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
 
 
 @contextmanager
-def open_crosswalk(place: Store, session: Session | None = None, *, read_only: bool = False) -> Iterator[Crosswalk]:
-    """The crosswalk of a place beside a session of its source. `prepare` must have been called.
+def open_crosswalk(store: Store, session: Session | None = None, *, read_only: bool = False) -> Iterator[Crosswalk]:
+    """The crosswalk of a store beside a session of its source. `prepare` must have been called.
 
     In the source's database: within the session's own transaction. Elsewhere, and without a session: in a transaction
     that is committed at the end unless an error is raised, so that it outlasts a refused run. read_only: leaves all as
     it is. Not to be used without a session within another one: DuckDB has one writer, and on PostgreSQL it would wait
     for itself. Raises Busy when another process keeps the file open.
     """
-    if session is not None and place.atomic:
-        with place.without_nested_loops(session):
+    if session is not None and store.atomic:
+        with store.without_nested_loops(session):
             yield Crosswalk(session, session)
         return
-    database = place.crosswalk
+    database = store.crosswalk
     # A server counts temporary tables as writing: there they go with the transaction.
     reads = read_only and database.file is not None
     with database.opened(read_only=reads) as connection, connection.begin() as transaction:
         if not database.ready(connection):
-            raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
+            raise QblockError(f"there is no crosswalk in {store.folder} yet; a release makes it")
         own = database.session(connection)
         yield Crosswalk(session or own, own)
         if read_only:
             transaction.rollback()
 
 
-def has_crosswalk(place: Store) -> bool:
+def has_crosswalk(store: Store) -> bool:
     """Whether there is a crosswalk that this login may read."""
-    if not place.crosswalk.exists:
+    if not store.crosswalk.exists:
         return False
-    with place.crosswalk.opened(read_only=True) as connection:
-        if not place.may_read(connection, ["crosswalk_apart"]):
+    with store.crosswalk.opened(read_only=True) as connection:
+        if not store.may_read(connection, ["crosswalk_apart"]):
             return False
         # A run that was killed may have left a file without its tables.
-        return place.atomic or place.crosswalk.ready(connection)
+        return store.atomic or store.crosswalk.ready(connection)
 
 
-def record_with(place: Store, crosswalk: Crosswalk, event: Event) -> None:
+def record_with(store: Store, crosswalk: Crosswalk, event: Event) -> None:
     """Write an event of the ledger together with what is written in the crosswalk: in its transaction where they have
     one database, else in one that is committed before it."""
-    if place.atomic:
+    if store.atomic:
         record(crosswalk.own.connection, event)
         return
-    with place.write() as connection:
+    with store.write() as connection:
         record(connection, event)
 
 
@@ -362,20 +362,20 @@ class Contents:
 NOT_THERE = Contents(there=False)
 
 
-def contents(place: Store, release: str, seconds: float) -> Contents | None:
-    """What the crosswalk of a place holds of a release; nothing where there is no crosswalk.
+def contents(store: Store, release: str, seconds: float) -> Contents | None:
+    """What the crosswalk of a store holds of a release; nothing where there is no crosswalk.
 
     seconds: to wait for another process that has the DuckDB file open. None where it is not known what is in it: the
     login lacks permission to read it, or (with 0 seconds) another process has it open. Raises Busy after waiting in
     vain.
     """
-    if not place.crosswalk.exists:
+    if not store.crosswalk.exists:
         return NOT_THERE
     try:
-        with place.crosswalk.opened(read_only=True, seconds=seconds) as connection:
+        with store.crosswalk.opened(read_only=True, seconds=seconds) as connection:
             if schema.known_revision(connection) is None:
                 return NOT_THERE
-            readable = place.may_read(connection, ["crosswalk_version", "crosswalk_apart"])
+            readable = store.may_read(connection, ["crosswalk_version", "crosswalk_apart"])
             if not readable:
                 return None if readable is None else NOT_THERE
             return _contents(connection, release)
@@ -395,8 +395,8 @@ def _contents(connection: sa.Connection, release: str) -> Contents:
     return Contents(versions, int(out or 0))
 
 
-def lacking(place: Store, versions: list[int], *, there: bool) -> str:
+def lacking(store: Store, versions: list[int], *, there: bool) -> str:
     """What is reported about versions whose part of the crosswalk is missing."""
     named = ", ".join(map(str, versions[:SHOWN])) + (", ..." if len(versions) > SHOWN else "")
     said = f"the ledger has shown version {named} checked together with others, and the crosswalk lacks it"
-    return said if there else f"{said}: {place.crosswalk_named} gone"
+    return said if there else f"{said}: {store.crosswalk_named} gone"

@@ -89,10 +89,10 @@ class VersionPolicy(Protocol):
         """How far the view lags behind the source (`release.result`); empty where it shows the source as it is."""
 
 
-def policy_of(spec: Spec, place: Store, run: str, notes: list[str]) -> VersionPolicy:
+def policy_of(spec: Spec, store: Store, run: str, notes: list[str]) -> VersionPolicy:
     """The policy of a release in a run. notes: of the run, to which its own are added."""
     if not spec.checked_together:
-        return Independent(spec, place)
+        return Independent(spec, store)
     if spec.bundles and spec.on_refusal != "hold_back":
         raise InputError(
             f"{spec.at('versions', 'on_refusal')}: where people have several rows (`count: entities`) later "
@@ -103,7 +103,7 @@ def policy_of(spec: Spec, place: Store, run: str, notes: list[str]) -> VersionPo
             f"{spec.at('versions', 'audience')}: releases of people with several rows (`count: entities`) are "
             "not checked together with other ones; leave them out, or write `versions: {joint: none}`"
         )
-    return (Batched if spec.on_refusal == "hold_back" else Exact)(spec, place, run, notes)
+    return (Batched if spec.on_refusal == "hold_back" else Exact)(spec, store, run, notes)
 
 
 def joint_check(spec: Spec) -> str:

@@ -76,8 +76,8 @@ class Batched:
     run decided; behind: how far the view lags by it; leaving: who leaves with a version that is made without a state;
     verdict: of the check that passed."""
 
-    def __init__(self, spec: Spec, place: Store, run: str, notes: list[str]) -> None:
-        self.spec, self.place, self.run, self.notes = spec, place, run, notes
+    def __init__(self, spec: Spec, store: Store, run: str, notes: list[str]) -> None:
+        self.spec, self.store, self.run, self.notes = spec, store, run, notes
         self.dry = self.forced = False
         self.admission: Admission | ShownState | None = None
         self.inherited: RecordedEvent | None = None
@@ -91,7 +91,7 @@ class Batched:
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         spec, self.shown, self.decision, self.behind = self.spec, tuple(shown), None, None
-        self.admission = Admission(spec, self.place, shown=self.shown)
+        self.admission = Admission(spec, self.store, shown=self.shown)
         self.state, refused = self._state_now()
         if self.state is None:
             if shown:
@@ -112,7 +112,7 @@ class Batched:
         """The state that is kept, or that of versions published before the steady job; and where there are none,
         whether a first one was refused (as of `refused_before`)."""
         release, shown = self.spec.release, self.shown
-        with open_crosswalk(self.place) as crosswalk:
+        with open_crosswalk(self.store) as crosswalk:
             state = read_state(crosswalk, release)
             if state is not None and state.first not in shown:
                 forget_state(crosswalk, release)
@@ -122,7 +122,7 @@ class Batched:
             return state, refused_before(crosswalk, self.spec) if state is None and not shown else None
 
     def check_types(self, session: Session, columns: Mapping[str, Column]) -> None:
-        with open_crosswalk(self.place, session, read_only=True) as crosswalk:
+        with open_crosswalk(self.store, session, read_only=True) as crosswalk:
             check_known_types(self.spec, recorded(crosswalk, self.spec.release), columns, self.shown)
             if self.state is not None:
                 check_shown(crosswalk, self.spec, self.state, columns)
@@ -132,7 +132,7 @@ class Batched:
     def admit(self, source: SourceTable, reopen: Reopen) -> SourceTable:
         assert isinstance(self.admission, Admission)
         if self.state is None:
-            exact = common.admit(self.place, source, self.admission, reopen)
+            exact = common.admit(self.store, source, self.admission, reopen)
             self.admission, self.leaving, self.detail = exact.admission, exact.leaving, {**exact.detail}
             return exact.source
         check_node(self.state, source)
@@ -141,23 +141,23 @@ class Batched:
         if self.spec.bundles:
             self._check_units(self.state, source)
         assert self.admission.everybody is not None
-        with open_crosswalk(self.place, source.session) as crosswalk:
+        with open_crosswalk(self.store, source.session) as crosswalk:
             whole, newest = self.admission.everybody, max(self.shown)
             decision = decide(crosswalk, source, references, self.state, whole=whole, newest=newest, moves=moves)
         if not self.dry:
-            with open_crosswalk(self.place) as crosswalk:
+            with open_crosswalk(self.store) as crosswalk:
                 keep(crosswalk, self.spec.release, decision)
         self.decision, self.state = decision, decision.state
         self._note(decision, source.quarantined)
-        self.admission = ShownState(self.spec, self.place, self.state.layout, decision.gone, decision.rows)
+        self.admission = ShownState(self.spec, self.store, self.state.layout, decision.gone, decision.rows)
         admitted = self._with_baseline(reopen(self.admission), self.state.first)
         self.detail, self.behind = dict(decision.detail), decision.behind
         return admitted
 
     def _check_units(self, state: State, source: SourceTable) -> None:
         table, session = TableName.parse(self.spec.source.table), source.session
-        shown = ShownState(self.spec, self.place, state.layout)(session, session.relation(table), source.columns)
-        with open_crosswalk(self.place, session) as crosswalk:
+        shown = ShownState(self.spec, self.store, state.layout)(session, session.relation(table), source.columns)
+        with open_crosswalk(self.store, session) as crosswalk:
             moved = units_moved(crosswalk, source, shown, state.node)
         if moved:
             raise Refused(OTHER_BLOCKS.format(moved, unprotected=UNPROTECTED))
@@ -173,7 +173,7 @@ class Batched:
         needs = frozenset().union(*(model.needs for q in self.spec.privacy for model in q.models))
         if not needs & {"distribution", "domain"}:
             return source
-        with open_crosswalk(self.place, source.session) as crosswalk:
+        with open_crosswalk(self.store, source.session) as crosswalk:
             version = next(v for v in recorded(crosswalk, self.spec.release) if v.key.version == first)
         known = version.references
         self.notes.append(AS_FIRST.format(first))
@@ -194,8 +194,8 @@ class Batched:
         shown: Collection[int],
         reserve: Callable[[int], str],
     ) -> Restart | None:
-        with open_crosswalk(self.place, task.source.session) as crosswalk:
-            proposed = common.propose(crosswalk, self.place, task, chosen, version, shown)
+        with open_crosswalk(self.store, task.source.session) as crosswalk:
+            proposed = common.propose(crosswalk, self.store, task, chosen, version, shown)
             again = self._as_edited(crosswalk, proposed)
             if again is not None:
                 return again
@@ -233,20 +233,20 @@ class Batched:
     def after_refusal(self) -> str:
         if self.state is not None or self.shown or self.dry or not _depends_on_values(self.spec):
             return ""
-        with open_crosswalk(self.place) as crosswalk:
+        with open_crosswalk(self.store) as crosswalk:
             remember_refusal(crosswalk, self.spec)
         return REFUSED_FIRST
 
     def restart(self, again: Restart) -> None:
         self.notes.append(str(again))
-        with open_crosswalk(self.place) as crosswalk:
+        with open_crosswalk(self.store) as crosswalk:
             again.settle(crosswalk)
 
     def stays(self, version: int) -> None:
         if self.state is not None and self.state.awaits is not None and not self.dry:
             # What closed makes no other rows (two people with each other's values): there is nothing to show.
             self.state = replace(self.state, awaits=None)
-            with open_crosswalk(self.place) as crosswalk:
+            with open_crosswalk(self.store) as crosswalk:
                 write_state(crosswalk, self.spec.release, self.state)
 
     def lag(self) -> dict[str, Any]:

@@ -83,77 +83,77 @@ def waits(detail: Mapping[str, int]) -> dict[str, int]:
     return {word: detail[name] for name, word in WAITS.items() if name in detail}
 
 
-def prepare(spec: Spec, place: Store) -> None:
+def prepare(spec: Spec, store: Store) -> None:
     """Make the crosswalk where it is missing, before the snapshot, which would not see it otherwise."""
     if spec.checked_together:
-        make_crosswalk(place)
+        make_crosswalk(store)
 
 
-def settle(spec: Spec, place: Store, run: str) -> None:
+def settle(spec: Spec, store: Store, run: str) -> None:
     """Record who has left with a version that is published, in the crosswalk and as an event of the ledger; and what a
     change of the key that was killed left out."""
     if not spec.checked_together:
         return
     release = spec.release
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         anybody = entities_apart(crosswalk, release, [LEAVING])
         owing = owed(crosswalk, release)
     if owing:
-        settle_keys(place, release)
+        settle_keys(store, release)
     if not anybody:
         return
-    with place.read() as reader:
+    with store.read() as reader:
         published = {e.version for e in reader.history(release) if e.state in PUBLISHING and e.version}
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         people = withdrawals.settle_leaving(crosswalk, spec, published)
     if people:
-        record_erasure(place, release, run, {"people": people})
+        record_erasure(store, release, run, {"people": people})
 
 
-def record_erasure(place: Store, release: str, run: str, people: Mapping[str, int]) -> None:
+def record_erasure(store: Store, release: str, run: str, people: Mapping[str, int]) -> None:
     """Write in the ledger that people have left, and that copies cannot be recalled."""
     event = Event(release=release, state="erased", run=run, detail=people, reason=withdrawals.NOT_RECALLED)
-    with place.write() as connection:
+    with store.write() as connection:
         record_event(connection, event)
 
 
-def discard_unseen(spec: Spec, place: Store, shown: Collection[int]) -> None:
+def discard_unseen(spec: Spec, store: Store, shown: Collection[int]) -> None:
     """Take out of the crosswalk what the ledger says that an earlier run recorded, and no reader ever saw."""
     if not spec.checked_together:
         return
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         unseen = [version for version in recorded(crosswalk, spec.release) if version.key.version not in shown]
     if not unseen:
         return
     # Before the snapshot, and in a transaction of its own: the version that this run records may have the same number.
-    known = written(place, spec.release)
-    with open_crosswalk(place) as crosswalk:
+    known = written(store, spec.release)
+    with open_crosswalk(store) as crosswalk:
         for version in unseen:
             if known.wrote(version.key.version, version.stamp):
                 discard(crosswalk, version.key)
 
 
-def check_known(spec: Spec, place: Store, shown: Collection[int]) -> None:
+def check_known(spec: Spec, store: Store, shown: Collection[int]) -> None:
     """Raise Refused where the crosswalk lacks a version that readers may hold, before anything of the source is read.
 
     shown: the versions that readers saw.
     """
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         known = {version.key for version in recorded(crosswalk)}
-        _check_audience(known, spec, place)
-        _check_recorded(known, spec, place, shown)
+        _check_audience(known, spec, store)
+        _check_recorded(known, spec, store, shown)
 
 
-def _check_audience(known: Collection[VersionKey], spec: Spec, place: Store) -> None:
+def _check_audience(known: Collection[VersionKey], spec: Spec, store: Store) -> None:
     """Raise Refused where a release that the same readers may hold has versions that no crosswalk knows."""
-    with place.read() as reader:
+    with store.read() as reader:
         for name in spec.versions.audience:
             events = [e for e in reader.history(name) if e.state in PUBLISHING and e.version is not None]
             without = [e.version for e in events if VersionKey(name, e.version or 0) not in known]
             lost = [v for v in without if v is not None and Written.of(reader, name).together(v)]
             if lost:
                 raise Refused(
-                    f"release {name}, which versions.audience names: {lacking(place, lost, there=True)}; nothing is "
+                    f"release {name}, which versions.audience names: {lacking(store, lost, there=True)}; nothing is "
                     "published. Restore it from a backup"
                 )
             if without:
@@ -165,11 +165,11 @@ def _check_audience(known: Collection[VersionKey], spec: Spec, place: Store) -> 
                 )
 
 
-def _check_recorded(known: Collection[VersionKey], spec: Spec, place: Store, shown: Collection[int]) -> None:
+def _check_recorded(known: Collection[VersionKey], spec: Spec, store: Store, shown: Collection[int]) -> None:
     missing = set(shown) - {key.version for key in known if key.release == spec.release}
     if not missing:
         return
-    first, stamps = min(missing), written(place, spec.release)
+    first, stamps = min(missing), written(store, spec.release)
     since = "" if first in stamps.shown and stamps.shown[first].stamp else ", or it was lost"
     raise Refused(
         f"version {first} of release {spec.release} was published without a crosswalk (without `entity`, or with "
@@ -178,21 +178,21 @@ def _check_recorded(known: Collection[VersionKey], spec: Spec, place: Store, sho
     )
 
 
-def check_comparable(spec: Spec, place: Store) -> None:
+def check_comparable(spec: Spec, store: Store) -> None:
     """Raise what `gate.check` would for a spec that cannot be compared with what the crosswalk has."""
     if not spec.checked_together:
         return
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         if members(spec, recorded(crosswalk)):
             check_models(spec)
 
 
 def admit(
-    place: Store, source: SourceTable, admission: Admission, reopen: Reopen, *, doubted: bool = False
+    store: Store, source: SourceTable, admission: Admission, reopen: Reopen, *, doubted: bool = False
 ) -> AdmittedSource:
     """Let the source in without whoever leaves with the next version. doubted: whether those stay who would leave."""
     spec, leaving, quarantined = source.spec, NOBODY, source.quarantined
-    with open_crosswalk(place, source.session) as crosswalk:
+    with open_crosswalk(store, source.session) as crosswalk:
         shown = published_node(crosswalk, spec)
         node = spec.pinned if spec.pinned is not None else shown
         if shown is not None and node is not None:
@@ -222,14 +222,14 @@ def leaving_at(crosswalk: Crosswalk, source: SourceTable, node: Node, *, doubted
 
 
 def propose(
-    crosswalk: Crosswalk, place: Store, task: Task, chosen: Assessment, version: int, shown: Collection[int]
+    crosswalk: Crosswalk, store: Store, task: Task, chosen: Assessment, version: int, shown: Collection[int]
 ) -> Candidate:
     """What a node would publish, once it is known that all that readers may hold can be compared with it."""
     spec, known = task.spec, {earlier.key for earlier in recorded(crosswalk)}
     # A dry run has not discarded what no reader was shown (`discard_unseen`).
     unseen = [key.version for key in known if key.release == spec.release and key.version not in shown]
-    _check_audience(known, spec, place)
-    _check_recorded(known, spec, place, shown)
+    _check_audience(known, spec, store)
+    _check_recorded(known, spec, store, shown)
     return candidate(crosswalk, task, chosen, max([version, *(number + 1 for number in unseen)]))
 
 
@@ -253,26 +253,26 @@ def record_passed(
         freeze(crosswalk, source, proposed)
 
 
-def still_complete(spec: Spec, place: Store, session: Session, verdict: Verdict | None) -> bool:
+def still_complete(spec: Spec, store: Store, session: Session, verdict: Verdict | None) -> bool:
     """Whether no other release of the audience recorded a version since the check, asked when publishing.
 
     verdict: of that check; None where nothing was checked.
     """
     if verdict is None:
         return True
-    with open_crosswalk(place, session) as crosswalk:
+    with open_crosswalk(store, session) as crosswalk:
         return unchanged(crosswalk, spec, verdict)
 
 
-def showing_withdrawn(spec: Spec, place: Store) -> list[int]:
+def showing_withdrawn(spec: Spec, store: Store) -> list[int]:
     """The versions still kept that show people who have left since, except the one that readers see."""
     if not spec.checked_together:
         return []
-    with open_crosswalk(place) as crosswalk:
+    with open_crosswalk(store) as crosswalk:
         showing = withdrawals.showing_withdrawn(crosswalk, spec.release)
     if not showing:
         return []
-    with place.read() as reader:
+    with store.read() as reader:
         kept = reader.kept_versions(spec.release)
         current = reader.pointer(spec.release)
     return [version for version in showing if version in kept and version != current]

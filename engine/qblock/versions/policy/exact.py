@@ -34,8 +34,8 @@ class Exact:
     """leaving: who leaves with this version; doubted: the batch of people who withdrew that this attempt is without;
     verdict: of the check that passed."""
 
-    def __init__(self, spec: Spec, place: Store, run: str, notes: list[str]) -> None:
-        self.spec, self.place, self.run, self.notes = spec, place, run, notes
+    def __init__(self, spec: Spec, store: Store, run: str, notes: list[str]) -> None:
+        self.spec, self.store, self.run, self.notes = spec, store, run, notes
         self.dry = self.forced = False
         self.admission: Admission | ShownState | None = None
         self.inherited: RecordedEvent | None = None
@@ -46,18 +46,18 @@ class Exact:
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         # With the quasi-identifiers of the first publication; moves wait.
-        self.admission = Admission(self.spec, self.place, shown=tuple(shown))
+        self.admission = Admission(self.spec, self.store, shown=tuple(shown))
         return self.spec
 
     def check_types(self, session: Session, columns: Mapping[str, Column]) -> None:
         assert isinstance(self.admission, Admission)
-        with open_crosswalk(self.place, session, read_only=True) as crosswalk:
+        with open_crosswalk(self.store, session, read_only=True) as crosswalk:
             own = recorded(crosswalk, self.spec.release)
             check_known_types(self.spec, own, columns, self.admission.shown or ())
 
     def admit(self, source: SourceTable, reopen: Reopen) -> SourceTable:
         assert isinstance(self.admission, Admission)
-        admitted = common.admit(self.place, source, self.admission, reopen, doubted=self.doubted is not None)
+        admitted = common.admit(self.store, source, self.admission, reopen, doubted=self.doubted is not None)
         self.admission, self.leaving, self.detail = admitted.admission, admitted.leaving, {**admitted.detail}
         return admitted.source
 
@@ -70,8 +70,8 @@ class Exact:
         shown: Collection[int],
         reserve: Callable[[int], str],
     ) -> Restart | None:
-        with open_crosswalk(self.place, task.source.session) as crosswalk:
-            proposed = common.propose(crosswalk, self.place, task, chosen, version, shown)
+        with open_crosswalk(self.store, task.source.session) as crosswalk:
+            proposed = common.propose(crosswalk, self.store, task, chosen, version, shown)
             verdict = check(crosswalk, self.spec, references, proposed)
             common.note_edits(crosswalk, self.spec, proposed, self.notes)
             if not verdict.passed:
@@ -110,12 +110,12 @@ class Exact:
     def restart(self, again: Restart) -> None:
         self.notes.append(str(again))
         self.doubted = again.doubted or self.doubted
-        with open_crosswalk(self.place) as crosswalk:
+        with open_crosswalk(self.store) as crosswalk:
             again.settle(crosswalk)
 
     def stays(self, version: int) -> None:
         if self.doubted is not None:
-            with open_crosswalk(self.place) as crosswalk:
+            with open_crosswalk(self.store) as crosswalk:
                 self._condemn_doubted(crosswalk, version)
 
     def _condemn_doubted(self, crosswalk: Crosswalk, version: int) -> None:

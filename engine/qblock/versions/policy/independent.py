@@ -21,8 +21,8 @@ from qblock.warehouse.protocol import Column, Session
 class Independent:
     """Nobody waits, and everybody in the source is let in; but for a release from which people have withdrawn."""
 
-    def __init__(self, spec: Spec, place: Store) -> None:
-        self.spec, self.place = spec, place
+    def __init__(self, spec: Spec, store: Store) -> None:
+        self.spec, self.store = spec, store
         self.dry = self.forced = False
         self.admission: Admission | ShownState | None = None
         self.inherited: RecordedEvent | None = None
@@ -30,8 +30,8 @@ class Independent:
         self.verdict: Verdict | None = None
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
-        if has_crosswalk(self.place):
-            with open_crosswalk(self.place) as crosswalk:
+        if has_crosswalk(self.store):
+            with open_crosswalk(self.store) as crosswalk:
                 gone = len(withdrawn(crosswalk, self.spec.release))
             if gone:
                 raise Refused(
