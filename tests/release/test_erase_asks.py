@@ -93,6 +93,8 @@ def test_who_is_in_several_cells_and_who_was_never_shown(make_job: MakeJob) -> N
     found = Release(job.spec).plan_erase(["t", "p1", "p2", "n"], now=True)
     assert found.sharing == Sharing(leaving=4, companions=1, cells=2, staying=2)
     assert Release(job.spec).plan_erase(["n"], now=True).sharing == Sharing(leaving=1, companions=0, cells=0, staying=6)
+    out = erase(job.spec, ["n"])
+    assert (out.status, out.shown, out.notes) == ("erased", 0, ("no version shows them, and none will",))
 
 
 def test_a_batch_that_no_version_has_shown_is_counted(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:

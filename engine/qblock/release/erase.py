@@ -40,6 +40,7 @@ NOT_IN_NEXT = (
     "refused, and --now takes out their whole joint cells"
 )
 NOBODY_MISSING = "nobody is missing: the source has everybody whom a version that is kept shows, but for who has left"
+NEVER_SHOWN = "no version shows them, and none will"
 RECORDED = "the withdrawal was recorded"
 STUCK = "{} of them were in a batch that failed, which is not topped up: they can only leave at once (--now)"
 DECLINED = "it was not agreed to: nobody was taken out, and nothing was changed"
@@ -122,14 +123,15 @@ def erase(
 ) -> Erased:
     """People withdraw from a release, named by the text of its entity column.
 
-    Whoever was never shown is out at once. The others are queued: k of a block leaving together could still share a
-    value, so a batch closes by size and must pass the joint check on both sides. missing: instead of people who are
-    named, those whom the source has no more; confirm: how many these are, where they are too many to go by themselves.
-    now: they leave at once, with everybody who shares a joint cell with them; a version without them is published, and
-    those that show them are dropped. agree: told how many that are, while nothing is changed yet and the release is
-    locked; None: nobody is asked. Raises InputError for a release without entities, and where a name belongs to nobody
-    (then nothing is done: a list in another form may name others, who could never be shown again), Refused where it was
-    not agreed to or the source may be wrong (`missing_people`), and what `release` raises; what was set apart stays so.
+    Whoever was never shown is out at once (`erased`). The others are queued: k of a block leaving together could
+    still share a value, so a batch closes by size and must pass the joint check on both sides. missing: instead of
+    people who are named, those whom the source has no more; confirm: how many these are, where they are too many to
+    go by themselves. now: they leave at once, with everybody who shares a joint cell with them; a version without
+    them is published, and those that show them are dropped. agree: told how many that are, while nothing is changed
+    yet and the release is locked; None: nobody is asked. Raises InputError for a release without entities, and
+    where a name belongs to nobody (then nothing is done: a list in another form may name others, who could never be
+    shown again), Refused where it was not agreed to or the source may be wrong (`missing_people`), and what
+    `release` raises; what was set apart stays so.
     """
     request = ErasureRequest.of(spec, entities, missing=missing, confirm=confirm, now=now)
     run = _Erasure(request.plan(spec, wait, judge=False), request, agree, wait, progress, reporter)
@@ -204,6 +206,8 @@ class _Erasure(Job):
         removal = self.removal
         if self.unchanged:
             return self._erased("unchanged", self.notes)
+        if removal is None and not self.shown:
+            return self._erased("erased", [*self.notes, NEVER_SHOWN])
         if removal is None:
             notes = [self._waiting()] if self.shown > self.stuck else []
             notes += [STUCK.format(self.stuck)] if self.stuck else []
