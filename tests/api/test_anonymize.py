@@ -57,7 +57,7 @@ def test_it_is_what_a_release_would_publish(tmp_path: Path) -> None:
     found = qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=privacy, insensitive=["ward"], suppression_limit=0.3)
     assert found.digest == published.digest
     assert (found.rows, found.suppressed, dict(found.node)) == (published.rows, published.suppressed, published.node)
-    assert found.to_dict()["tightest"] == published.tightest
+    assert found.tightest == published.tightest
     with duckdb.connect(str(tmp_path / "release.duckdb"), read_only=True) as connection:
         assert found.table.to_pylist() == connection.sql("SELECT * FROM main.people").to_arrow_table().to_pylist()
 

@@ -16,6 +16,7 @@ from qblock.errors import Refused
 from qblock.ledger.stores import store_of
 from qblock.publish.targets import postgresql_access as rights
 from qblock.publish.targets.postgresql import PostgresqlTarget
+from qblock.warehouse.postgresql_session import create_engine
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.either_engine]
 
@@ -89,7 +90,7 @@ def test_each_remedy_alone_closes_the_way(job: Job, roles: dict[str, str], name:
 def test_what_is_like_a_way_but_is_none_is_let_be(job: Job, roles: dict[str, str]) -> None:
     """Each alone, in a transaction of its own that is rolled back."""
     spec = job.spec
-    engine = sa.create_engine(sa.make_url(job.url).set(drivername="postgresql+psycopg"), poolclass=sa.NullPool)
+    engine = create_engine(sa.make_url(job.url), path=("public",))
     found = {}
     for name, statements in HARMLESS.items():
         with engine.connect() as connection:
