@@ -75,7 +75,7 @@ class Release:
         from qblock.search.result import refusal, suppressed_attributes
         from qblock.search.run import open_task, run_search
         from qblock.source.in_words import levels_in_words
-        from qblock.versions.policy import lags, later_versions
+        from qblock.versions.later import lags, later_versions
 
         expected_churn = forecast = None
         if churn is not None:

@@ -184,7 +184,7 @@ def test_a_signal_after_a_withdrawal_and_after_the_release_was_retired(
     job.run()
     path = job.spec.path
     with monkeypatch.context() as patched:
-        patched.setattr(erase, "_publish_without", raising(Terminated))
+        patched.setattr(erase.PublishWithout, "perform", raising(Terminated))
         status, err = ended(capsys, "erase", path, "person 0", "--now", "--yes")
     assert status == 143
     assert err.endswith("qblock: terminated: the withdrawal was recorded; nothing was published\n")

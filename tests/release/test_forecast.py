@@ -16,7 +16,7 @@ from qblock.release.preview import churn_so_far, forecast_of_search, published
 from qblock.search.run import open_task, run_search
 from qblock.spec import load_spec
 from qblock.versions.batching.cohort import Churn
-from qblock.versions.policy import lags
+from qblock.versions.later import lags
 from release.jobs import Job, MakeJob
 
 pytestmark = pytest.mark.either_engine

@@ -199,7 +199,7 @@ def test_the_partition_check_is_verified_from_what_is_kept(make_job: MakeJob) ->
     assert made.boxes is not None
     assert made.boxes > 1
     found = verify(job.spec)
-    assert (found.problems, found.recomputed_privately) == ([], ["nt_closeness"])
+    assert (found.problems, found.recomputed_privately) == ((), ("nt_closeness",))
 
 
 def test_people_with_several_rows(make_job: MakeJob) -> None:

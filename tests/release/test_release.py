@@ -326,7 +326,7 @@ def test_entities_are_counted_by_the_search_and_their_rows_by_the_check(make_job
     assert (result.rows, result.tightest[0].values[0].value) == (24, 4)
     assert any("not computed from the published rows" in note for note in result.notes)
     verified = verify(job.spec)
-    assert (verified.problems, verified.not_recomputed) == ([], [])
+    assert (verified.problems, verified.not_recomputed) == ((), ())
     assert verified.recomputed_privately == ("k_anonymity", "distinct_l_diversity")
     assert [entry.values for entry in verified.tightest] == [entry.values for entry in result.tightest]
     assert job.run().status == "unchanged"

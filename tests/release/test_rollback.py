@@ -95,7 +95,7 @@ def test_readers_see_the_older_version_again(twice: Job) -> None:
         assert reader.guarantees("people", last["number"]) == reader.guarantees("people", first["number"])
         assert reader.verify_chain("people") + reader.verify_pointer("people") == []
     verified = verify(twice.spec, result.ledger_head)
-    assert (verified.version, verified.problems, verified.not_recomputed) == (1, [], [])
+    assert (verified.version, verified.problems, verified.not_recomputed) == (1, (), ())
     assert verified.tightest == result.tightest
 
 

@@ -23,9 +23,9 @@ from qblock.spec import Spec
 from qblock.versions import people
 from qblock.versions.crosswalk import FAILED, LEAVING, OUT, has_crosswalk, open_crosswalk, prepare
 from qblock.versions.crosswalk import QUEUED as WAITING
+from qblock.versions.later import lags
 from qblock.versions.people import Missing, entities_apart, kept_people, looked_up
 from qblock.versions.people import missing as missing_of
-from qblock.versions.policy import lags
 from qblock.versions.policy.common import record_erasure
 from qblock.versions.withdrawals import NOT_RECALLED, Removal, sharing, take_out, whole_cells, withdraw
 from qblock.warehouse.kept_sessions import kept_sessions

@@ -23,7 +23,8 @@ from qblock.release.log import Reporter
 from qblock.results.release import Planned
 from qblock.spec import Spec
 from qblock.versions.crosswalk import names_of_a_run
-from qblock.versions.policy import joint_check, policy_of
+from qblock.versions.later import joint_check
+from qblock.versions.policy import policy_of
 from qblock.versions.policy.common import Restart
 from qblock.versions.withdrawals import check_cohorts
 from qblock.warehouse.engines import engine_of_source

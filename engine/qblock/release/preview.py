@@ -42,12 +42,12 @@ from qblock.versions.admission import Admission
 from qblock.versions.batching.cohort import Churn, Estimate, estimate, size_for
 from qblock.versions.batching.rules import Rules
 from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk
+from qblock.versions.later import lags, later_versions
 from qblock.versions.pending.decision import rules_of, shared, sizes_of
 from qblock.versions.pending.differences import check_layout, check_node
 from qblock.versions.pending.outlook import Outlook, outlook
 from qblock.versions.pending.state import counts_by_block, read_state
 from qblock.versions.people import turnover
-from qblock.versions.policy import lags, later_versions
 from qblock.versions.recorded import published_node, recorded
 from qblock.versions.texts import split_text
 from qblock.warehouse import warehouse_of

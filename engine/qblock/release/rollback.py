@@ -30,7 +30,8 @@ from qblock.release.run import NOT_JOINT, NOT_PROTECTED
 from qblock.results.release import Published
 from qblock.search.assessment import requirements_json
 from qblock.spec import Spec, spec_digest
-from qblock.versions.policy import WITHOUT_ENTITY, common, joint_check
+from qblock.versions.later import WITHOUT_ENTITY, joint_check
+from qblock.versions.policy import common
 from qblock.warehouse.kept_sessions import kept_sessions
 
 NEXT_RUN = (

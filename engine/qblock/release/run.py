@@ -38,7 +38,8 @@ from qblock.source.levels import leaf_marks, stated_attributes
 from qblock.spec import Spec, spec_digest
 from qblock.spec.digest import canonical as canonical_spec
 from qblock.spec.model import RangesShown
-from qblock.versions.policy import common, joint_check, later_versions
+from qblock.versions.later import joint_check, later_versions
+from qblock.versions.policy import common
 
 NOT_JOINT = (
     "versions of this release are not protected together: whoever keeps several of them may learn more than each one "

@@ -1,5 +1,6 @@
 """Versions of a release that changes: what each may show beside those before it (releases.md sections 1 to 7).
 
+    later       what a spec alone says of the versions after the first one
     policy/     one of three policies for a run: `Independent`, `Exact`, `Batched`; the jobs call nothing else in a run
     batching/   the rules of `Batched`, pure: which batches are proposed, and which pass
     pending/    `Batched` on the crosswalk: the state shown, how the source differs from it, what a run decides

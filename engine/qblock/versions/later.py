@@ -1,0 +1,31 @@
+"""What a spec alone says of the versions after the first one."""
+
+from __future__ import annotations
+
+from qblock.spec import Spec
+
+NO_ENTITY = (
+    "This can be published once: a run with changed data will be refused. To publish again, add `entity: COLUMN` now, "
+    "the column that says who a row is about; or `versions: {joint: none}`, where readers keep no older versions"
+)
+WITHOUT_ENTITY = "none (no entity)"
+"""How versions of a spec that does not say who a row is about are checked together, as ledger and results have it."""
+
+
+def joint_check(spec: Spec) -> str:
+    """How the versions of a release are checked together, for the ledger and results: `versions.joint`, or
+    WITHOUT_ENTITY where nothing says who a row is about."""
+    joint = spec.versions.joint
+    return WITHOUT_ENTITY if spec.entity is None and joint != "none" else joint
+
+
+def later_versions(spec: Spec) -> list[str]:
+    """What to say of versions after the first one: nothing where they are checked together, or where that is waived."""
+    if spec.checked_together or spec.versions.joint == "none":
+        return []
+    return [NO_ENTITY]
+
+
+def lags(spec: Spec) -> bool:
+    """Whether versions of a release lag behind the source."""
+    return spec.checked_together and spec.on_refusal == "hold_back"
