@@ -132,7 +132,7 @@ def _on_duckdb(folder: Path) -> str:
     create_table(url, "people", PEOPLE)
     (folder / "duckdb").mkdir()
     found = new_job("duckdb", folder / "duckdb", url).set(entity="name").run()
-    return str(found.to_json()["digest"])
+    return str(found.digest)
 
 
 def test_a_view_that_was_made_along_another_path_is_still_intact(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
