@@ -89,7 +89,7 @@ def test_who_is_known_anywhere_is_somebody_and_may_be_named_again(make_job: Make
     job.change("INSERT INTO people VALUES (20, 'q', 'c'), (21, 'q', 'd')")
     never_shown = erase(job.spec, ["20"], now=True)
     assert (never_shown.status, never_shown.shown, never_shown.published) == ("erased", 0, None)
-    assert erase(job.spec, ["21"]).status == "queued"
+    assert erase(job.spec, ["21"]).status == "erased"
     job.change("DELETE FROM people WHERE id IN (8, 9, 20, 21)")
     for _ in range(2):
         assert erase(job.spec, ["20", "21"], now=True).shown == 0
