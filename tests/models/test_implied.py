@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -80,7 +79,7 @@ def known(blocks: Blocks, values: int = 4) -> Reference:
     return replace(made, ordered=True)
 
 
-@settings(deadline=None, max_examples=150 if os.environ.get("QBLOCK_TEST_ENGINES") == "all" else 60)
+@settings(deadline=None, max_examples=150)
 @given(rows=st.lists(st.lists(st.integers(0, 6), min_size=4, max_size=4).filter(any), min_size=1, max_size=12))
 def test_no_table_that_has_it_exceeds_what_it_grants(rows: list[list[int]]) -> None:
     """P_s is of the whole table, and each block that passes is a table's: what reaches more would be published."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ Value = Any
 Cell = Callable[[Value], Any]
 FINEST = Decimal("1e-5")
 BEGIN = datetime(2023, 1, 1)
-PAIRS = 60 if os.environ.get("QBLOCK_TEST_ENGINES") == "all" else 30
+PAIRS = 60
 PARTS = 15
 
 

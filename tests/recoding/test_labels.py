@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from collections import Counter
@@ -27,7 +26,7 @@ KINDS = {
     "day": "DATE",
     "time": "TIMESTAMP",
 }
-TABLES = 200 if os.environ.get("QBLOCK_TEST_ENGINES") == "all" else 60
+TABLES = 200
 PARTS = 20
 
 
