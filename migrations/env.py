@@ -14,6 +14,8 @@ class DuckdbImpl(DefaultImpl):
 connection = context.config.attributes.get("connection")
 if connection is None:
     raise SystemExit("these migrations are run by qblock: qblock ledger upgrade SPEC")
-context.configure(connection=connection, version_table_schema=context.config.attributes["schema"])
+schema = context.config.attributes["schema"]
+# As of the crosswalk's tables: no index in a file.
+context.configure(connection=connection, version_table_schema=schema, version_table_pk=schema is not None)
 with context.begin_transaction():
     context.run_migrations()

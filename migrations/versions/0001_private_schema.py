@@ -114,6 +114,7 @@ def _ledger(schema: str | None) -> None:
         sa.Column("audience", sa.Text),
         sa.Column("stamp", sa.Text),
         sa.Column("source_files", sa.Text),
+        sa.Column("private_state", sa.Text),
         schema=schema,
     )
     op.create_table(
@@ -167,6 +168,13 @@ def _ledger(schema: str | None) -> None:
         sa.Column("joint", sa.Text),
         schema=schema,
     )
+    if schema is None:
+        # A crosswalk in a file of its own is committed after the event that says how it is then.
+        op.create_table(
+            "unsettled",
+            sa.Column("release", sa.Text, primary_key=True),
+            sa.Column("number", sa.BigInteger, nullable=False),
+        )
     op.create_table(
         "spec",
         sa.Column("digest", sa.Text, primary_key=True),
@@ -176,16 +184,19 @@ def _ledger(schema: str | None) -> None:
 
 
 def _crosswalk(schema: str | None) -> None:
+    # A file has no keys: the index of one would be in blocks that nothing reads before a run writes, so that one of
+    # them could be damaged unnoticed; and DuckDB would hold it in memory, which grows with people.
+    keyed = schema is not None
     op.create_table(
         "crosswalk_key",
-        sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("id", sa.BigInteger, primary_key=keyed, autoincrement=False),
         sa.Column("secret", sa.Text, nullable=False),
         schema=schema,
     )
     op.create_table(
         "crosswalk_version",
-        sa.Column("release", sa.Text, primary_key=True),
-        sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("release", sa.Text, primary_key=keyed),
+        sa.Column("version", sa.BigInteger, primary_key=keyed, autoincrement=False),
         sa.Column("position", sa.BigInteger, nullable=False),
         sa.Column("rows", sa.BigInteger, nullable=False),
         sa.Column("least", sa.BigInteger, nullable=False),
@@ -200,7 +211,6 @@ def _crosswalk(schema: str | None) -> None:
         sa.Column("stamp", sa.Text),
         schema=schema,
     )
-    # Tables with a row for each person have no keys: DuckDB would hold the index of one in memory.
     op.create_table(
         "crosswalk",
         sa.Column("release", sa.Text, nullable=False),
@@ -242,7 +252,7 @@ def _crosswalk(schema: str | None) -> None:
     )
     op.create_table(
         "crosswalk_rolled",
-        sa.Column("release", sa.Text, primary_key=True),
+        sa.Column("release", sa.Text, primary_key=keyed),
         sa.Column("versions", sa.Text, nullable=False),
         schema=schema,
     )

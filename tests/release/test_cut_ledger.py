@@ -24,8 +24,9 @@ from release.state import crosswalk, kept
 
 pytestmark = pytest.mark.either_engine
 
-EVENTS = 9
-"""Of three versions: each is staged, checked and published."""
+EVENTS = 14
+"""Of three versions: of each the crosswalk's digests are kept (of later ones twice), and it is staged, checked and
+published."""
 
 
 def publish_three(job: Job) -> None:
@@ -58,7 +59,7 @@ def cut(number: int) -> tuple[str, ...]:
 DAMAGES: dict[str, tuple[tuple[str, ...], str]] = {
     **{
         f"newest {n} missing": (cut(n), r"the pointer row names version 3, and (the ledger ends at|that is not)")
-        for n in (1, 2, 3, 5, 8)
+        for n in (1, 2, 3, 6, 11)
     },
     "all missing": (cut(EVENTS), "the pointer row names version 3, and the ledger knows no version"),
     "events missing and guarantees there": (cut(2)[:1], "version 3"),
@@ -77,20 +78,20 @@ DAMAGES: dict[str, tuple[tuple[str, ...], str]] = {
         "event 1 to 2 of release people is missing",
     ),
     "an event altered": (
-        ("UPDATE {}event SET state = 'retired' WHERE number = 9",),
-        "event 9 of release people or its guarantees were altered",
+        ("UPDATE {}event SET state = 'retired' WHERE number = 14",),
+        "event 14 of release people or its guarantees were altered",
     ),
     "an unfinished event instead": (
-        ("UPDATE {}event SET state = 'staged' WHERE number = 9",),
-        "event 9 of release people or its guarantees were altered",
+        ("UPDATE {}event SET state = 'staged' WHERE number = 14",),
+        "event 14 of release people or its guarantees were altered",
     ),
     "an event that cannot be read": (
         ("UPDATE {}event SET recorded_at = 'yesterday' WHERE number = 4",),
         "event 4 of release people cannot be read",
     ),
     "a guarantee altered": (
-        ("UPDATE {}guarantee SET model = 'other' WHERE number = 9",),
-        "event 9 of release people or its guarantees were altered",
+        ("UPDATE {}guarantee SET model = 'other' WHERE number = 14",),
+        "event 14 of release people or its guarantees were altered",
     ),
 }
 

@@ -139,6 +139,7 @@ def test_a_crosswalk_beside_another_source_is_read_with_temporary_tables(
         url = request.getfixturevalue("postgresql_url")
     place: Any = store_of_url(url, tmp_path)
     place.atomic = False
+    place.upgrade()
     prepare(place)
     nobody: Any = None
     for _ in range(2):  # nor is a table left to be in the way of the next

@@ -81,7 +81,8 @@ def test_a_moved_release_goes_on_with_its_evidence(told: Job, view: str | None) 
     assert (result.status, result.version) == ("moved", 2)
     assert other.published() == before
     events = history(other.spec)["events"]
-    assert [event["number"] for event in events] == list(range(1, len(events) + 1))
+    numbers = [event["number"] for event in events]
+    assert numbers == sorted(set(numbers))
     assert [e["state"] for e in events[-3:]] == ["moved", "published", "moved"]
     assert not verify(other.spec, expected_head=head).problems
     check_all(other)

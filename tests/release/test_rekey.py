@@ -155,7 +155,7 @@ def test_a_change_that_was_killed_before_its_event_is_written_is_finished(
     # Killed after the event and before what is owed was dropped: twice is once.
     number = len(events(job, "rekeyed"))
     with open_crosswalk(store_of(job.spec)) as crosswalk:
-        crosswalk.own.run(sa.insert(crosswalk.tables.rekeyed).values(release="people", key=2, people=12))
+        crosswalk.write(sa.insert(crosswalk.tables.rekeyed).values(release="people", key=2, people=12), "people")
     assert job.run().status == "unchanged"
     assert len(events(job, "rekeyed")) == number
 

@@ -64,11 +64,29 @@ def test_an_entity_column_that_was_recoded_makes_nobody_new(make_job: MakeJob) -
     job.begin()
     before = shown(job)
     job.change("UPDATE people SET id = id || '-new', value = value || 'x'")
-    with pytest.raises(TurnoverRefused, match="10 of the 10 people in version 1 are gone") as raised:
+    with pytest.raises(TurnoverRefused, match="10 of the 10 people in version 1 are gone and 10 are new") as raised:
+        job.run(confirm=False)
+    error = raised.value
+    assert (error.exit_status, error.confirm, shown(job)) == (3, None, before)
+    assert "no line confirms it" in str(error)
+    assert "versions: {confirm" not in str(error)
+    with open_task(job.spec) as task:
+        digest = source_digest(task.source)
+    with pytest.raises(TurnoverRefused, match="no line confirms it"):
+        job.set(versions={"confirm": digest}).run(confirm=False)
+    assert not events(job, "confirmed")
+
+
+def test_most_of_the_people_may_be_confirmed_by_the_digest_of_the_source(make_job: MakeJob) -> None:
+    job = people_job(make_job, TEN)
+    job.begin()
+    before = shown(job)
+    job.change("UPDATE people SET id = id || '-new', value = value || 'x' WHERE id NOT IN ('p8', 'p9')")
+    with pytest.raises(TurnoverRefused, match="8 of the 10 people in version 1 are gone") as raised:
         job.run(confirm=False)
     error = raised.value
     assert (error.exit_status, shown(job)) == (3, before)
-    assert "and 10 are new (limit: 20 %)" in str(error)
+    assert "and 8 are new (limit: 20 %)" in str(error)
     assert f"`versions: {{confirm: {error.confirm}}}`" in str(error)
     assert events(job, "refused")[-1]["reason"] == str(error)
     # It says the same again, until the digest of this source is named.
@@ -85,7 +103,7 @@ def test_an_entity_column_that_was_recoded_makes_nobody_new(make_job: MakeJob) -
     assert (found.status, found.version) == ("published", 2)
     assert any("confirmed by versions.confirm" in note for note in found.notes)
     (event,) = events(job, "confirmed")
-    assert (event["confirmed"], event["detail"]) == (error.confirm, {"shown": 10, "went": 10, "came": 10})
+    assert (event["confirmed"], event["detail"]) == (error.confirm, {"shown": 10, "went": 8, "came": 8})
     assert events(job, "published")[-1]["confirmed"] == error.confirm
     assert events(job, "published")[0]["confirmed"] is None
     assert outcome(job) == "unchanged"

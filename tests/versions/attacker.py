@@ -130,6 +130,7 @@ def main(arguments: Sequence[str]) -> int:
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         place = store_of_url("sqlite:///qblock/ledger.sqlite", Path(folder))
+        place.upgrade()
         prepare(place)
         warehouse = DuckdbWarehouse(None)
         modes: tuple[Mode | None, ...] = ("episodes", None)

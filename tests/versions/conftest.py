@@ -32,6 +32,7 @@ def empty_crosswalk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakePl
             if kind not in made:
                 url = stack.enter_context(database(server)) if server else "sqlite:///qblock/ledger.sqlite"
                 made[kind] = store_of_url(url, tmp_path_factory.mktemp("crosswalk"))
+                made[kind].upgrade()
                 prepare(made[kind])
             if not server:
                 shutil.copytree(made[kind].folder, folder / "qblock")

@@ -53,6 +53,7 @@ def make_spec(url: str, folder: Path, attributes: str = ATTRIBUTES, limit: int =
 def opened(spec: Spec, **more: Any) -> Iterator[tuple[Task, Crosswalk, Admission]]:
     """A task over what is admitted, and the crosswalk; committed at the end."""
     place = store_of(spec)
+    place.upgrade()
     prepare(place)
     admission = Admission(spec, place, **more)
     with open_task(spec, relation=admission) as task:

@@ -61,6 +61,7 @@ def make_spec(url: str, folder: Path, more: str = PRIVACY) -> Spec:
 @contextmanager
 def opened(spec: Spec) -> Iterator[tuple[Task, Crosswalk]]:
     place = store_of(spec)
+    place.upgrade()
     prepare(place)
     with open_task(spec) as task, open_crosswalk(place, task.source.session) as crosswalk:
         yield task, crosswalk

@@ -194,6 +194,7 @@ def test_entities_are_kept_as_digests_that_only_the_place_can_make(open_a_book: 
 def test_preparing_twice_keeps_the_secret(place: Store, open_a_book: OpenBook) -> None:
     secrets = []
     for _ in range(2):
+        place.upgrade()
         prepare(place)
         with open_a_book() as crosswalk:
             secrets.append(crosswalk.own.scalar(sa.select(crosswalk.tables.key.c.secret)))

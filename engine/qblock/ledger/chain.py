@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -40,21 +40,36 @@ def chain_guarantees(connection: sa.Connection, release: str) -> Sequence[sa.Row
     return sorted(rows, key=lambda row: (row["number"], row["position"]))
 
 
-def newest(connection: sa.Connection, release: str) -> tuple[int, str] | None:
-    """Number and digest of the newest event of a release under any of its names."""
+def chain_parts(connection: sa.Connection, release: str) -> Sequence[sa.RowMapping]:
+    """Number and text of the private state that events of a release have kept, oldest first."""
+    return sorted(_rows(connection, release, *_parts(tables(connection))), key=lambda row: row["number"])
+
+
+def newest(connection: sa.Connection, release: str) -> Head | None:
+    """The newest event of a release under any of its names."""
     rows = _rows(connection, release, *_newest(tables(connection)))
-    return (rows[0]["number"], rows[0]["digest"]) if rows else None
+    return Head(rows[0]["number"], rows[0]["digest"]) if rows else None
 
 
-def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = ()) -> str:
-    """Append an event with its guarantees in the transaction of the caller; returns its digest, the release's new head.
+class Head(NamedTuple):
+    """The newest event of a release: its number and its digest."""
 
-    connection: to the database of the store; a file to the ledger's own (`Store.write`). The caller
-    holds the release's lock. Raises nothing of its own; a second writer of the release fails at the primary key.
+    number: int
+    digest: str
+
+
+def append(
+    connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = (), after: Head | None = None
+) -> Head:
+    """Append an event with its guarantees in the transaction of the caller; returns the release's new head.
+
+    connection: to the database of the store; a file to the ledger's own (`Store.write`). after: a head that this
+    process has recorded in another transaction, which a snapshot does not see. The caller holds the release's lock.
+    Raises nothing of its own; a second writer of the release fails at the primary key.
     """
     ledger = tables(connection)
-    last = newest(connection, event.release)
-    number, previous = (last[0] + 1, last[1]) if last else (1, None)
+    last = max(filter(None, (newest(connection, event.release), after)), default=None)
+    number, previous = (last.number + 1, last.digest) if last else (1, None)
     row = event_row(event) | {"number": number, "program_version": __version__, "previous_digest": previous}
     rows = guarantee_rows(guarantees)
     row["digest"] = chain_digest(row, rows)
@@ -62,7 +77,14 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
     if rows:
         key = {"release": event.release, "number": number}
         connection.execute(ledger.guarantee.insert(), [{**key, **guarantee} for guarantee in rows])
-    return str(row["digest"])
+    return Head(number, str(row["digest"]))
+
+
+def record(
+    connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = (), after: Head | None = None
+) -> str:
+    """As `append`; returns the digest of the new head."""
+    return append(connection, event, guarantees, after).digest
 
 
 def set_pointer(connection: sa.Connection, release: str, version: int | None) -> None:
@@ -109,6 +131,17 @@ def _events(ledger: Tables) -> tuple[sa.Select[Any], sa.Select[Any]]:
 @cache
 def _guarantees(ledger: Tables) -> tuple[sa.Select[Any], sa.Select[Any]]:
     return _both(ledger, ledger.guarantee, sa.select(ledger.guarantee))
+
+
+@cache
+def _parts(ledger: Tables) -> tuple[sa.Select[Any], sa.Select[Any]]:
+    event = ledger.event
+    query = sa.select(event.c.number, event.c.private_state).where(event.c.private_state.is_not(None))
+    own, of_all = _both(ledger, event, query)
+    # What a release kept that has another name now is kept under that one.
+    move, release = ledger.move, sa.bindparam(_RELEASE, type_=sa.Text)
+    away = sa.select(move.c.release).where(move.c.earlier == release, move.c.release != move.c.earlier)
+    return own.where(~away.exists()), of_all
 
 
 @cache

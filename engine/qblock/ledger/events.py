@@ -41,6 +41,7 @@ State = Literal[
     "confirmed",
     "waiting",
     "dry_run",
+    "kept",
 ]
 STATES: tuple[State, ...] = get_args(State)
 PUBLISHING: tuple[State, ...] = ("published", "rolled_back")
@@ -84,6 +85,8 @@ class Event:
     the ledger's own database); target: the view, with a file of the spec's folder relative to that; entity: the column
     that tells people apart, where versions are checked together; columns: name and role of every published column;
     readers: roles that may read the view; audience: the releases that the spec named. Of what publishes alone.
+    private_state: digests of the parts of the crosswalk that a transaction has changed, None of one that is empty now
+    (`ledger.parts`); of an event `kept` alone.
     """
 
     release: str
@@ -116,6 +119,7 @@ class Event:
     columns: tuple[tuple[str, str], ...] | None = None
     readers: tuple[str, ...] | None = None
     audience: tuple[str, ...] | None = None
+    private_state: Mapping[str, str | None] | None = None
     recorded_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def __post_init__(self) -> None:
@@ -248,6 +252,7 @@ def event_row(event: Event) -> dict[str, Any]:
     row["stale_after"] = None if event.stale_after is None else int(event.stale_after.total_seconds())
     for name in LISTS:
         row[name] = None if row[name] is None else canonical(list(row[name]))
+    row["private_state"] = None if event.private_state is None else canonical(dict(event.private_state))
     return row
 
 
@@ -259,6 +264,7 @@ def event_of(row: Mapping[str, Any]) -> RecordedEvent:
     fields["stale_after"] = None if fields["stale_after"] is None else timedelta(seconds=fields["stale_after"])
     for name in LISTS:
         fields[name] = None if fields[name] is None else tuple(json.loads(fields[name]))
+    fields["private_state"] = None if fields["private_state"] is None else json.loads(fields["private_state"])
     if fields["columns"] is not None:
         fields["columns"] = tuple((name, role) for name, role in fields["columns"])
     return RecordedEvent(**fields)

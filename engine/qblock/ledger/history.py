@@ -48,4 +48,5 @@ def _json(event: RecordedEvent) -> dict[str, Any]:
     for name in LISTS:
         row[name] = None if row[name] is None else list(row[name])
     row["detail"] = dict(event.detail)
+    del row["private_state"]  # of events that are not listed
     return row

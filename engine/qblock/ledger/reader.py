@@ -22,6 +22,7 @@ from qblock.ledger.events import (
     event_of,
 )
 from qblock.ledger.kept import read_kept
+from qblock.ledger.parts import KeptParts, kept_parts
 from qblock.ledger.schema import schema_of, tables
 
 
@@ -38,7 +39,8 @@ class LedgerReader:
         self._kept: dict[str, _Rows] = {}
 
     def history(self, release: str) -> list[RecordedEvent]:
-        """All events, oldest first. Raises Refused for a row that no qblock has written."""
+        """All events, oldest first, but those that keep digests of private state. Raises Refused for a row that no
+        qblock has written."""
         return list(self._rows(release).history)
 
     def last_event(self, release: str, *states: State) -> RecordedEvent | None:
@@ -88,8 +90,12 @@ class LedgerReader:
 
     def head(self, release: str) -> str | None:
         """The digest of the newest event."""
-        last = self.last_event(release)
-        return last.digest if last else None
+        events = self._events(release)
+        return str(events[-1]["digest"]) if events else None
+
+    def kept_parts(self, release: str) -> KeptParts:
+        """What it says of private state."""
+        return KeptParts() if self._connection is None else kept_parts(self._connection, release)
 
     def releases(self) -> list[str]:
         """The names of all releases in this ledger."""
@@ -232,7 +238,7 @@ class _Rows:
 
     @cached_property
     def history(self) -> list[RecordedEvent]:
-        return [_read(row) for row in self.events]
+        return [_read(row) for row in self.events if row["state"] != "kept"]
 
     @cached_property
     def guarantees(self) -> dict[int, list[Mapping[str, Any]]]:

@@ -65,6 +65,7 @@ class Tables:
             sa.Column("columns", sa.Text),
             sa.Column("readers", sa.Text),
             sa.Column("audience", sa.Text),
+            sa.Column("private_state", sa.Text),
             sa.Column("program_version", sa.Text),
             sa.Column("previous_digest", sa.Text),
             sa.Column("digest", sa.Text),
@@ -112,6 +113,9 @@ class Tables:
             sa.Column("run", sa.Text),
             sa.Column("recorded_at", sa.Text),
             sa.Column("joint", sa.Text),
+        )
+        self.unsettled = sa.Table(
+            "unsettled", metadata, sa.Column("release", sa.Text), sa.Column("number", sa.BigInteger)
         )
         self.spec = sa.Table("spec", metadata, sa.Column("digest", sa.Text), sa.Column("content", sa.Text))
         self.pointer = sa.Table("pointer", metadata, sa.Column("release", sa.Text), sa.Column("version", sa.BigInteger))

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from qblock.errors import Refused
 from qblock.ledger.chain import record
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent, time_text
+from qblock.ledger.parts import KeptParts
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.schema import tables
 from qblock.ledger.store import Store
@@ -71,12 +72,14 @@ class Written:
     begun: Mapping[tuple[int, str | None], str | None]
     pointer: int | None
     broken: tuple[str, ...] = ()
+    parts: KeptParts = field(default_factory=KeptParts)
 
     @classmethod
     def of(cls, reader: LedgerReader, release: str) -> Written:
         begun = {(row["version"], row["stamp"]): row["joint"] for row in reader.begun(release)}
         broken = tuple(reader.verify_chain(release))
-        return cls(tuple(reader.history(release)), begun, reader.pointer(release), broken)
+        parts = reader.kept_parts(release)
+        return cls(tuple(reader.history(release)), begun, reader.pointer(release), broken, parts)
 
     @property
     def problems(self) -> list[str]:

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from qblock.errors import Busy, QblockError
 from qblock.files import disk_full, no_room
 from qblock.ledger import schema
+from qblock.ledger.chain import Head
 from qblock.ledger.reader import LedgerReader
 from qblock.warehouse.protocol import PRIVATE_SCHEMA, Session
 
@@ -140,19 +141,22 @@ class Store(Database):
 
     engine: of the crosswalk, its name in ENGINES; folder: the private folder, which need not exist; url: of the
     database with the ledger; atomic: whether ledger, crosswalk and versions are in one database, and change in one
-    transaction; named: the place of all private state, for a message; another_target: how a release is told apart from
-    one that is given up, for a message; crosswalk: the database that it is in, which need not be the ledger's;
-    crosswalk_named: where that is, as the beginning of a sentence.
+    transaction; one_database: whether ledger and crosswalk are; named: the place of all private state, for a message;
+    another_target: how a release is told apart from one that is given up, for a message; crosswalk: the database that
+    it is in, which need not be the ledger's; crosswalk_named: where that is, as the beginning of a sentence; heads: the
+    events that this process has recorded last in transactions of the crosswalk, by release.
     """
 
     engine: str
     folder: Path
     url: sa.URL
     atomic: bool
+    one_database: bool
     named: str
     another_target: str
     crosswalk: CrosswalkDatabase
     crosswalk_named: str
+    heads: dict[str, Head]
 
     def __enter__(self) -> Self:
         return self

@@ -34,12 +34,9 @@ from qblock.publish.targets.protocol import named_view
 from qblock.release import private_state, roles
 from qblock.results.release import Ended
 from qblock.spec import Spec, spec_digest
-from qblock.versions.crosswalk import nobody
-from qblock.versions.crosswalk import tables as crosswalk_tables
+from qblock.versions.crosswalk import Crosswalk, has_crosswalk, nobody, open_crosswalk
+from qblock.versions.integrity import record_digests
 from qblock.warehouse.kept_sessions import kept_sessions
-
-ROLLED = ("episode", "signature", "rolled")
-"""Tables of the crosswalk that are rebuilt, since they hold digests of the name."""
 
 
 @kept_sessions()
@@ -72,7 +69,10 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> Ended:
             with store.write() as connection:
                 _write(connection, spec, earlier, target, identity, last, store.atomic)
                 if store.atomic:
-                    _rename_crosswalk(connection, store, earlier, spec.release)
+                    own = store.crosswalk.session(connection)
+                    crosswalk = Crosswalk(own, own)
+                    _rename_crosswalk(crosswalk, earlier, spec.release)
+                    record_digests(store, crosswalk)
                     notes += target.move(connection, earlier, last)
             finish(spec, store, target)
     return _result("moved", spec, earlier, store, target, notes)
@@ -191,24 +191,25 @@ def _only_moved(spec: Spec, earlier: str, last: RecordedEvent, shown: RecordedEv
     return spec_digest(replace(spec, release=earlier, publish=publish)) == shown.spec_digest
 
 
-def _rename_crosswalk(connection: sa.Connection, store: Store, earlier: str, release: str) -> None:
+def _rename_crosswalk(crosswalk: Crosswalk, earlier: str, release: str) -> None:
     """The crosswalk's part: rows of the release, and who names it as their audience. May be done twice."""
-    if earlier == release or revision(connection) is None:
+    if earlier == release or revision(crosswalk.own.connection) is None:
         return
-    crosswalk = crosswalk_tables(store.engine)
-    for name, table in vars(crosswalk).items():
-        if not isinstance(table, sa.Table) or "release" not in table.c:
-            continue
+    t = crosswalk.tables
+    for table in t.of_releases:
         for before, after in ((earlier, release), (nobody(earlier), nobody(release))):
-            statement = table.delete() if name in ROLLED else table.update().values(release=after)
-            connection.execute(statement.where(table.c.release == before))
-    version = crosswalk.version
-    for row in connection.execute(sa.select(version.c.release, version.c.version, version.c.audience)).all():
-        audience = json.loads(row.audience)
+            # Rebuilt, since they hold digests of the name.
+            is_rolled = table in (t.episode, t.signature, t.rolled)
+            statement = sa.delete(table) if is_rolled else sa.update(table).values(release=after)
+            crosswalk.write(statement.where(table.c.release == before), release)
+    version = t.version
+    for row in crosswalk.own.fetch(sa.select(version.c.release, version.c.version, version.c.audience)).to_pylist():
+        audience = json.loads(row["audience"])
         if earlier in audience:
             renamed = canonical([release if name == earlier else name for name in audience])
-            same = (version.c.release == row.release, version.c.version == row.version)
-            connection.execute(version.update().where(*same).values(audience=renamed))
+            same = (version.c.release == row["release"], version.c.version == row["version"])
+            update = sa.update(version).where(*same).values(audience=renamed)
+            crosswalk.write(update, row["release"], row["version"])
 
 
 @dataclass(frozen=True)
@@ -249,9 +250,9 @@ def finish(spec: Spec, store: Store, target: Target) -> bool:
             raise Refused(private_state.refusal(store, spec.release, broken))
         columns = {v: _columns(reader, spec.release, v) for v in reader.kept_versions(spec.release)}
         current = reader.pointer(spec.release)
-    if store.crosswalk.exists:
-        with store.crosswalk.write() as connection:
-            _rename_crosswalk(connection, store, unfinished.earlier, spec.release)
+    if has_crosswalk(store):
+        with open_crosswalk(store) as crosswalk:
+            _rename_crosswalk(crosswalk, unfinished.earlier, spec.release)
     target.finish_move(unfinished.earlier, unfinished.before, columns, current)
     with store.write() as connection:
         table = tables(connection).move

@@ -211,7 +211,7 @@ def check_turnover(run: Run, source: SourceTable) -> Restart | None:
         change = turnover(crosswalk, source, admission, run.ledger.digests)
     if change.too_many:
         digest = source_digest(source)
-        if run.spec.versions.confirm != digest:
+        if change.replaced or run.spec.versions.confirm != digest:
             raise turnover_refusal(run.spec, change, digest)
         run.confirmed = digest
         return Restart(
@@ -244,6 +244,14 @@ def source_digest(source: SourceTable) -> str:
 
 def turnover_refusal(spec: Spec, change: Turnover, digest: str) -> TurnoverRefused:
     """The refusal for the person who must look at the source: counts only."""
+    if change.replaced:
+        return TurnoverRefused(
+            f"{spec.at('entity')}: {_counts(change)}. Nearly all people of a version do not leave at once: the values "
+            f"of column {spec.entity} are others than before (another format, new numbers), or the table holds other "
+            "people. Versions cannot be checked together then, so nothing is published, and no line confirms it. Give "
+            f"column {spec.entity} the values that it had (a view over the source that maps them is enough), or "
+            "publish these people under another release name"
+        )
     error = TurnoverRefused(
         f"{spec.at('entity')}: {_counts(change)} (limit: 20 %). Where the values of column {spec.entity} were "
         "changed (another format, new numbers), everybody looks new, and versions cannot be checked together any more; "

@@ -248,7 +248,8 @@ def _turnover(session: Session, source: SourceTable, admission: Admission, shown
     if not change.too_many:
         return None
     digest = source_digest(source)
-    return None if spec.versions.confirm == digest else str(turnover_refusal(spec, change, digest))
+    is_confirmed = spec.versions.confirm == digest and not change.replaced
+    return None if is_confirmed else str(turnover_refusal(spec, change, digest))
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from qblock.errors import Refused
 from qblock.ledger.events import IDENTIFYING, PUBLISHING
 from qblock.ledger.reader import LedgerReader
-from qblock.ledger.stamps import SHOWN, ObjectTag, Written, written
+from qblock.ledger.stamps import SHOWN, ObjectTag, Written
 from qblock.ledger.store import OPEN_SECONDS, Store
 from qblock.publish.targets import Identity, Target
 from qblock.spec import Spec
+from qblock.versions import integrity
 from qblock.versions.crosswalk import Contents, contents, lacking
+
+TRIES = 4
+"""How often it is read again while other runs go on."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +34,33 @@ class Comparison:
     newest: int | None
 
 
-def compare(spec: Spec, store: Store, target: Target, *, joint: bool, seconds: float = 0) -> Comparison:
+def compare(
+    spec: Spec, store: Store, target: Target, *, joint: bool, seconds: float = 0, quick: bool = True
+) -> Comparison:
     """Compare what is published and kept, and the crosswalk, with the ledger. Reads only.
 
     joint: whether the versions are checked together, so that the crosswalk must hold what the ledger has shown;
     seconds: to wait for another process that has the crosswalk open, under the release's lock; 0 without it, to leave
-    the crosswalk out then.
+    the crosswalk out then; quick: as of `integrity.all_parts`.
     """
-    comparison = _compared(spec, store, target, joint, seconds)
+    comparison, head = _compared(spec, store, target, joint, seconds, quick)
     # Without the lock, a run may have continued between two reads.
-    return _compared(spec, store, target, joint, seconds) if comparison.problems and not seconds else comparison
+    for _ in range(TRIES if comparison.problems and not seconds else 0):
+        before, (comparison, head) = head, _compared(spec, store, target, joint, seconds, quick)
+        if not comparison.problems or head == before:
+            break
+    return comparison
 
 
-def _compared(spec: Spec, store: Store, target: Target, joint: bool, seconds: float) -> Comparison:
+def _compared(
+    spec: Spec, store: Store, target: Target, joint: bool, seconds: float, quick: bool
+) -> tuple[Comparison, str | None]:
+    """With the head of the ledger, as it was read last."""
     # The ledger last: whatever another run shows meanwhile is in it before it is in its place.
     tags = target.tags()
-    crosswalk = contents(store, spec.release, seconds) if joint else None
-    known = written(store, spec.release)
+    crosswalk = contents(store, spec.release, seconds, quick=quick) if joint else None
+    with store.read() as reader:
+        known, head = Written.of(reader, spec.release), reader.head(spec.release)
     problems = []
     # A table of PostgreSQL is made in the transaction of its event, a file of DuckDB before it.
     staged = store.atomic
@@ -57,13 +71,15 @@ def _compared(spec: Spec, store: Store, target: Target, joint: bool, seconds: fl
     problems += known.problems
     if crosswalk is not None:
         problems += _crosswalk_problems(known, crosswalk, store)
+        if seconds and not problems:
+            integrity.settle(store, spec.release, crosswalk.parts)
     if known.left:
         problems += _left_problems(known, crosswalk or contents(store, spec.release, seconds))
     # A file itself shows what readers see; for tables the pointer row does.
     seen = next((tag.version for tag in tags if tag.shown), known.pointer if store.atomic else None)
     landing = any(event.state == "checked" and event.version == seen for event in known.events[-1:])
     newest = next(reversed(known.shown), None)
-    return Comparison(problems, seen, seen if landing else newest)
+    return Comparison(problems, seen, seen if landing else newest), head
 
 
 def _knows(known: Written, target: Target, tag: ObjectTag, staged: bool) -> bool:
@@ -91,6 +107,8 @@ def _crosswalk_problems(known: Written, crosswalk: Contents, store: Store) -> li
     missing = known.missing(crosswalk.versions)
     if missing:
         problems.append(lacking(store, missing, there=crosswalk.there))
+    if not problems and crosswalk.there:
+        problems = integrity.problems(known.parts, crosswalk.parts)
     return problems[:SHOWN]
 
 
@@ -109,14 +127,19 @@ def check_crosswalk(store: Store, only: str | None = None) -> None:
         if only not in (None, release) or newest is None or newest.joint == "none":
             continue
         crosswalk = contents(store, release, OPEN_SECONDS)
-        missing = known.missing(crosswalk.versions) if crosswalk is not None else []
-        if crosswalk is not None and missing:
-            problems.append(f"release {release}: {lacking(store, missing, there=crosswalk.there)}")
+        if crosswalk is None:
+            continue
+        missing = known.missing(crosswalk.versions)
+        wrong = [lacking(store, missing, there=crosswalk.there)] if missing else []
+        wrong = wrong or integrity.problems(known.parts, crosswalk.parts)
+        problems += [f"release {release}: {problem}" for problem in wrong]
+        if not wrong:
+            integrity.settle(store, release, crosswalk.parts)
     if problems:
         raise Refused(
-            f"the crosswalk is missing or older than what was shown: {'; '.join(problems[:SHOWN])}. Nothing was "
-            f"changed; restore {store.named} (ledger, crosswalk and versions, complete and from one time) from the "
-            "backup that belongs to what is published"
+            f"the crosswalk is missing, older than what was shown, or was altered: {'; '.join(problems[:SHOWN])}. "
+            f"Nothing was changed; restore {store.named} (ledger, crosswalk and versions, complete and from one time) "
+            "from the backup that belongs to what is published"
         )
 
 

@@ -48,7 +48,7 @@ def rekey(store: Store, *, wait: float = 0) -> Rekeyed:
                 for row in owed:
                     record(crosswalk.own.connection, rekeyed_event(row))
             elif owed:
-                crosswalk.own.connection.execute(sa.insert(crosswalk.tables.rekeyed), owed)
+                crosswalk.write(sa.insert(crosswalk.tables.rekeyed).values(owed), None)
             lock.check()
         if not store.atomic:
             for release in releases:

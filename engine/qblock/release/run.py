@@ -320,7 +320,7 @@ class Run(Job):
         if state == "staged":
             write_kept(connection, release, self.version, self.chosen.baseline.text())
             write_spec(connection, spec_digest(self.spec), canonical_spec(self.spec))
-        record(connection, self._event(state), self.guarantees())
+        record(connection, self._event(state), self.guarantees(), self.store.heads.get(release))
         if state == "published":
             set_pointer(connection, release, self.version)
 

@@ -69,7 +69,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> Verified:
         "tightest": requirements_json(checks.computed, checks.tightest),
         "not_recomputed": checks.not_recomputed,
         "recomputed_privately": checks.privately,
-        "problems": problems,
+        "problems": list(dict.fromkeys(problems)),
         "in_words": seen_in_words(spec, checks.node, checks.counted),
     }
     return Verified.model_validate(fields)
@@ -78,7 +78,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> Verified:
 def _private_state(spec: Spec, store: Store, target: Target) -> list[str]:
     """What is published or kept but unknown to the ledger, reported once where the pointer row shows it too."""
     try:
-        return private_state.compare(spec, store, target, joint=spec.checked_together).problems
+        return private_state.compare(spec, store, target, joint=spec.checked_together, quick=False).problems
     except Unreachable:
         raise
     except QblockError as error:
@@ -126,7 +126,9 @@ class _Checks:
             return
         baseline = Kept.of_text(text)
         if not self.target.intact(current.version, baseline.columns):
-            self.problems.append(f"{self.target.view} is not as version {current.version} was published")
+            self.problems.append(
+                self.target.difference(current.version, baseline.columns, current.event.content_digest)
+            )
         if event.spec_digest != spec_digest(self.spec):
             # Its parameters are not those that the version was checked for; content and chain still can be.
             self.not_recomputed.append("every model: the spec has changed since the version was published")

@@ -205,7 +205,7 @@ def freeze(crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> N
             ["release", "version", "names", "entity", "place"],
             sa.select(*columns, layout, brought.c.entity, brought.c.place),
         )
-        crosswalk.own.run(into)
+        crosswalk.write(into, about.key.release, about.key.version)
         crosswalk.own.drop(brought)
     crosswalk.own.drop(new)
 

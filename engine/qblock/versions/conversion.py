@@ -45,11 +45,12 @@ def new_key(crosswalk: Crosswalk) -> tuple[int, dict[str, int]]:
     t, own = crosswalk.tables, crosswalk.own
     number = crosswalk.key_numbers()[-1] + 1
     before = people(crosswalk)
-    own.run(sa.insert(t.key).values(id=number, secret=secrets.token_hex(32)))
+    crosswalk.write(sa.insert(t.key).values(id=number, secret=secrets.token_hex(32)), None)
     for table in t.of_entities:
         # Of a unit the block stays as it is.
         rest = sa.func.substr(table.c.entity, HEXADECIMAL + 1, type_=sa.Text)
-        own.run(sa.update(table).values(entity=keyed(own, owner(table.c.entity), [key_of(t.key, number)]).concat(rest)))
+        moved = keyed(own, owner(table.c.entity), [key_of(t.key, number)]).concat(rest)
+        crosswalk.write(sa.update(table).values(entity=moved), None)
     if people(crosswalk) != before:
         raise QblockError("the crosswalk knows other people under its new key: it was altered, and stays as it was")
     return number, before
@@ -84,7 +85,7 @@ def settle_keys(store: Store, release: str) -> None:
                 record(connection, rekeyed_event(row))
     with open_crosswalk(store) as crosswalk:
         t = crosswalk.tables.rekeyed
-        crosswalk.own.run(sa.delete(t).where(t.c.release == release))
+        crosswalk.write(sa.delete(t).where(t.c.release == release), release)
 
 
 def rekeyed_event(row: Mapping[str, Any]) -> Event:
@@ -160,14 +161,16 @@ def rewrite(crosswalk: Crosswalk, release: str, own: Sequence[RecordedVersion], 
         if any(texts.get(name) for name in version.sensitive):
             values = crosswalk.column(sa.select(t.row.c.value).where(*same).distinct())
             after = {value: encoded_texts(_renewed(texts, version.sensitive, decoded(value))) for value in values}
-            _replace(crosswalk, t.row.c.value, after, same)
+            _replace(crosswalk, release, t.row.c.value, after, same)
         content = _content(version, texts, now)
         here = (t.version.c.release == release, t.version.c.version == version.key.version)
-        crosswalk.own.run(sa.update(t.version).where(*here).values(content=content, types=now.text()))
+        update = sa.update(t.version).where(*here).values(content=content, types=now.text())
+        crosswalk.write(update, release, version.key.version)
     layouts = crosswalk.own.fetch(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
     for layout in layouts["names"].to_pylist():
         _replace_places(
             crosswalk,
+            release,
             texts,
             t.frozen.c.place,
             json.loads(layout),
@@ -184,9 +187,9 @@ def _rewrite_state(crosswalk: Crosswalk, release: str, texts: NewTexts) -> None:
     if state is None:
         return
     shown, waiting = crosswalk.tables.shown, crosswalk.tables.waiting
-    _replace_places(crosswalk, texts, shown.c.place, state.layout.quasi, (shown.c.release == release,))
+    _replace_places(crosswalk, release, texts, shown.c.place, state.layout.quasi, (shown.c.release == release,))
     for column in (shown.c.value, waiting.c.seen):
-        _replace_places(crosswalk, texts, column, state.layout.valued, (column.table.c.release == release,))
+        _replace_places(crosswalk, release, texts, column, state.layout.valued, (column.table.c.release == release,))
     same = (shown.c.release == release, shown.c.earlier.is_not(None))
     lists = crosswalk.column(sa.select(shown.c.earlier.label("text")).where(*same).distinct())
     names = state.layout.valued
@@ -194,7 +197,7 @@ def _rewrite_state(crosswalk: Crosswalk, release: str, texts: NewTexts) -> None:
         text: canonical([joined_text(_renewed(texts, names, split_text(value))) for value in json.loads(text)])
         for text in lists
     }
-    _replace(crosswalk, shown.c.earlier, after, same)
+    _replace(crosswalk, release, shown.c.earlier, after, same)
 
 
 def _roll_anew(crosswalk: Crosswalk, release: str) -> None:
@@ -202,7 +205,7 @@ def _roll_anew(crosswalk: Crosswalk, release: str) -> None:
     rolled = crosswalk.tables.rolled
     for row in crosswalk.own.fetch(sa.select(rolled)).to_pylist():
         if any(text.rpartition(":")[0] == release for text in json.loads(row["versions"])):
-            crosswalk.own.run(sa.delete(rolled).where(rolled.c.release == row["release"]))
+            crosswalk.write(sa.delete(rolled).where(rolled.c.release == row["release"]), row["release"])
 
 
 def _renewed(new: NewTexts, names: Sequence[str], texts: Sequence[str | None]) -> list[str | None]:
@@ -213,6 +216,7 @@ def _renewed(new: NewTexts, names: Sequence[str], texts: Sequence[str | None]) -
 
 def _replace_places(
     crosswalk: Crosswalk,
+    release: str,
     new: NewTexts,
     column: sa.Column[Any],
     names: Sequence[str],
@@ -222,20 +226,23 @@ def _replace_places(
     if any(new.get(name) for name in names):
         query = sa.select(column.label("text")).where(*same, column.is_not(None)).distinct()
         places = crosswalk.column(query)
-        _replace(
-            crosswalk, column, {place: joined_text(_renewed(new, names, split_text(place))) for place in places}, same
-        )
+        after = {place: joined_text(_renewed(new, names, split_text(place))) for place in places}
+        _replace(crosswalk, release, column, after, same)
 
 
 def _replace(
-    crosswalk: Crosswalk, column: sa.Column[Any], texts: Mapping[str, str], same: Sequence[sa.ColumnElement[bool]]
+    crosswalk: Crosswalk,
+    release: str,
+    column: sa.Column[Any],
+    texts: Mapping[str, str],
+    same: Sequence[sa.ColumnElement[bool]],
 ) -> None:
-    """Write other texts in a column of the crosswalk; same: of which rows."""
+    """Write other texts in a column of the crosswalk; same: of which rows of a release."""
     wanted = {before: after for before, after in texts.items() if before != after}
     pairs = pa.table({"before": pa.array(list(wanted), pa.string()), "after": pa.array(wanted.values(), pa.string())})
     loaded = crosswalk.own.load(fresh_name(), pairs)
     update = sa.update(column.table).values({column.name: loaded.c.after})
-    crosswalk.own.run(update.where(column == loaded.c.before, *same))
+    crosswalk.write(update.where(column == loaded.c.before, *same), release)
     crosswalk.own.drop(loaded)
 
 

@@ -18,9 +18,11 @@ from qblock.errors import Busy, QblockError
 from qblock.ledger import schema
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
+from qblock.ledger.parts import Parts
 from qblock.ledger.stamps import SHOWN
 from qblock.ledger.store import Store
 from qblock.resources import sql_text
+from qblock.versions.integrity import all_parts, digests_kept, record_digests
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query
@@ -47,12 +49,13 @@ class Crosswalk:
 
     On PostgreSQL they are one session: what is written is committed with the transaction that stages the version. On
     DuckDB the crosswalk is a file of its own, committed when it is closed, and rows go over as Arrow columns.
-    read: the versions that were read from it, until one is written (`versions.recorded`).
+    read: the versions that were read from it, until one is written (`versions.recorded`). touched: what `write` wrote.
     """
 
     source: Session
     own: Session
     read: dict[str | None, list[Any]] = field(default_factory=dict, init=False, repr=False)
+    touched: set[tuple[sa.Table, str | None, int | None]] = field(default_factory=set, init=False, repr=False)
 
     @property
     def tables(self) -> Tables:
@@ -67,6 +70,17 @@ class Crosswalk:
     def column(self, query: Query) -> list[Any]:
         """The values of a query of the crosswalk that has one column."""
         return list(self.own.fetch(query)[0].to_pylist())
+
+    def write(
+        self, statement: sa.Insert | sa.Update | sa.Delete, release: str | None, version: int | None = None
+    ) -> None:
+        """Change the crosswalk's own tables. release, version: whose rows alone are changed (None: any).
+
+        What is written in any other way is not in the digests that the ledger keeps, and refused by the next run.
+        """
+        assert isinstance(statement.table, sa.Table)
+        self.touched.add((statement.table, release, version))
+        self.own.run(statement)
 
     def gone(self, release: str) -> Query:
         """Who is in no version from the one on that is being made (entity)."""
@@ -175,7 +189,8 @@ def prepare(store: Store) -> None:
     """
     with store.crosswalk.write(None) as connection:
         schema.upgrade(connection)
-        connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
+        statement = sql_text("crosswalk_new_key", connection.dialect.name)
+        connection.execute(sa.text(statement), {"secret": secrets.token_hex(32)})
 
 
 @contextmanager
@@ -188,8 +203,11 @@ def open_crosswalk(store: Store, session: Session | None = None, *, read_only: b
     for itself. Raises Busy when another process keeps the file open.
     """
     if session is not None and store.atomic:
+        crosswalk = Crosswalk(session, session)
         with store.without_nested_loops(session):
-            yield Crosswalk(session, session)
+            yield crosswalk
+            if crosswalk.touched and not read_only:
+                record_digests(store, crosswalk)
         return
     database = store.crosswalk
     # A server counts temporary tables as writing: there they go with the transaction.
@@ -198,9 +216,13 @@ def open_crosswalk(store: Store, session: Session | None = None, *, read_only: b
         if not database.ready(connection):
             raise QblockError(f"there is no crosswalk in {store.folder} yet; a release makes it")
         own = database.session(connection)
-        yield Crosswalk(session or own, own)
+        crosswalk = Crosswalk(session or own, own)
+        yield crosswalk
         if read_only:
             transaction.rollback()
+        elif crosswalk.touched:
+            with digests_kept(store, crosswalk):
+                transaction.commit()
 
 
 def has_crosswalk(store: Store) -> bool:
@@ -218,7 +240,7 @@ def record_with(store: Store, crosswalk: Crosswalk, event: Event) -> None:
     """Write an event of the ledger together with what is written in the crosswalk: in its transaction where they have
     one database, else in one that is committed before it."""
     if store.atomic:
-        record(crosswalk.own.connection, event)
+        record(crosswalk.own.connection, event, after=store.heads.get(event.release))
         return
     with store.write() as connection:
         record(connection, event)
@@ -298,6 +320,11 @@ class Tables:
         self.steady = table("crosswalk_steady", release=text, state=text)
         same = sa.and_(*(self.block.c[name] == self.row.c[name] for name in ("release", "version", "block")))
         self.row_in_block = self.row.join(self.block, same)
+        self.of_releases = [relation for relation in metadata.tables.values() if "release" in relation.c]
+        self.of_versions = (self.row, self.block, self.version, self.frozen)
+        """Those of which a version has its own rows."""
+        self.padded = (self.waiting, self.turnover)
+        """Those that have rows of nobody, too (`pad`)."""
         self.of_entities = [relation for relation in metadata.tables.values() if "entity" in relation.c]
         """All tables that hold digests of entities."""
 
@@ -333,7 +360,7 @@ def size_class(rows: int) -> int:
 
 def clear(crosswalk: Crosswalk, table: sa.Table, release: str) -> None:
     """Delete the rows of a release, and those of nobody beside it."""
-    crosswalk.own.run(sa.delete(table).where(table.c.release.in_((release, nobody(release)))))
+    crosswalk.write(sa.delete(table).where(table.c.release.in_((release, nobody(release)))), release)
 
 
 def pad(crosswalk: Crosswalk, table: sa.Table, release: str, **same: Any) -> None:
@@ -345,29 +372,30 @@ def pad(crosswalk: Crosswalk, table: sa.Table, release: str, **same: Any) -> Non
     loaded = load_texts(own, entity=digests)
     values = {"release": nobody(release), **same}
     columns = [sa.cast(sa.literal(value), table.c[name].type).label(name) for name, value in values.items()]
-    own.run(sa.insert(table).from_select([*values, "entity"], sa.select(*columns, loaded.c.entity)))
+    crosswalk.write(sa.insert(table).from_select([*values, "entity"], sa.select(*columns, loaded.c.entity)), release)
     own.drop(loaded)
 
 
 @dataclass(frozen=True)
 class Contents:
-    """versions: of a release, with their stamps; out: how many people have left it; there:
-    whether there is a crosswalk at all."""
+    """versions: of a release, with their stamps; out: how many people have left it; parts: the digests of all that is
+    kept of it; there: whether there is a crosswalk at all."""
 
     versions: Mapping[int, str | None] = field(default_factory=dict)
     out: int = 0
+    parts: Parts = field(default_factory=dict)
     there: bool = True
 
 
 NOT_THERE = Contents(there=False)
 
 
-def contents(store: Store, release: str, seconds: float) -> Contents | None:
+def contents(store: Store, release: str, seconds: float, *, quick: bool = False) -> Contents | None:
     """What the crosswalk of a store holds of a release; nothing where there is no crosswalk.
 
-    seconds: to wait for another process that has the DuckDB file open. None where it is not known what is in it: the
-    login lacks permission to read it, or (with 0 seconds) another process has it open. Raises Busy after waiting in
-    vain.
+    quick: as of `integrity.all_parts`; seconds: to wait for another process that has the DuckDB file open. None where
+    it is not known what is in it: the login lacks permission to read it, or (with 0 seconds) another process has it
+    open. Raises Busy after waiting in vain.
     """
     if not store.crosswalk.exists:
         return NOT_THERE
@@ -375,24 +403,26 @@ def contents(store: Store, release: str, seconds: float) -> Contents | None:
         with store.crosswalk.opened(read_only=True, seconds=seconds) as connection:
             if schema.known_revision(connection) is None:
                 return NOT_THERE
-            readable = store.may_read(connection, ["crosswalk_version", "crosswalk_apart"])
+            own = store.crosswalk.session(connection)
+            t = tables(own.engine)
+            readable = store.may_read(connection, [table.name for table in (t.key, *t.of_releases)])
             if not readable:
                 return None if readable is None else NOT_THERE
-            return _contents(connection, release)
+            versions, out = _versions_and_out(connection, t, release)
+            return Contents(versions, out, all_parts(own, t, release, quick=quick))
     except Busy:
         if seconds:
             raise
         return None
 
 
-def _contents(connection: sa.Connection, release: str) -> Contents:
-    t = tables(connection.dialect.name)
+def _versions_and_out(connection: sa.Connection, t: Tables, release: str) -> tuple[dict[int, str | None], int]:
     query = sa.select(t.version.c.version, t.version.c.stamp).where(t.version.c.release == release)
     rows = connection.execute(query)
     versions = {row.version: row.stamp for row in rows}
     gone = sa.and_(t.apart.c.release == release, t.apart.c.state == OUT, t.apart.c.why.in_((WITHDRAWN, CELL)))
     out = connection.scalar(sa.select(sa.func.count(sa.distinct(t.apart.c.entity))).where(gone))
-    return Contents(versions, int(out or 0))
+    return versions, int(out or 0)
 
 
 def lacking(store: Store, versions: list[int], *, there: bool) -> str:

@@ -183,17 +183,16 @@ def roll(crosswalk: Crosswalk, checked: str, versions: Sequence[VersionKey]) -> 
     done = [VersionKey.of_text(text) for text in json.loads(rolled)] if rolled else []
     if not done or done != list(versions[: len(done)]):
         for table in (t.episode, t.signature):
-            own.run(sa.delete(table).where(table.c.release == checked))
+            crosswalk.write(sa.delete(table).where(table.c.release == checked), checked)
         done = []
     for version in versions[len(done) :]:
         own_rows = sa.select(t.row).where(t.row.c.release == version.release, t.row.c.version == version.version)
         _append(crosswalk, checked, own_rows.subquery("qblock_rows"), version)
     keys = json.dumps([version.text for version in versions])
-    # A key is never deleted and inserted in one transaction: it damages DuckDB's index when the commit fails.
     if rolled is None and versions:
-        own.run(sa.insert(t.rolled).values(release=checked, versions=keys))
+        crosswalk.write(sa.insert(t.rolled).values(release=checked, versions=keys), checked)
     elif rolled not in (None, keys):
-        own.run(sa.update(t.rolled).where(t.rolled.c.release == checked).values(versions=keys))
+        crosswalk.write(sa.update(t.rolled).where(t.rolled.c.release == checked).values(versions=keys), checked)
 
 
 def _append(crosswalk: Crosswalk, checked: str, rows: sa.FromClause, version: VersionKey) -> None:
@@ -213,8 +212,8 @@ def _append(crosswalk: Crosswalk, checked: str, rows: sa.FromClause, version: Ve
     signatures = sa.select(release, new.c.signature, now).select_from(
         new.outerjoin(known, sa.and_(known.c.signature == new.c.before, known.c.release == checked))
     )
-    own.run(sa.insert(t.signature).from_select(["release", "signature", "shown"], signatures))
-    own.run(sa.delete(t.episode).where(t.episode.c.release == checked))
+    crosswalk.write(sa.insert(t.signature).from_select(["release", "signature", "shown"], signatures), checked)
+    crosswalk.write(sa.delete(t.episode).where(t.episode.c.release == checked), checked)
     columns = sa.select(release, *(following.c[name] for name in names))
-    own.run(sa.insert(t.episode).from_select(["release", *names], columns))
+    crosswalk.write(sa.insert(t.episode).from_select(["release", *names], columns), checked)
     own.drop(following)

@@ -51,12 +51,12 @@ def set_apart(
     t = crosswalk.tables.apart
     known = load_texts(crosswalk.own, entity=entities)
     members = sa.select(known.c.entity).distinct()
-    crosswalk.own.run(sa.delete(t).where(t.c.release == release, t.c.entity.in_(members)))
+    crosswalk.write(sa.delete(t).where(t.c.release == release, t.c.entity.in_(members)), release)
     people = members.subquery()
     columns = [as_text(text) for text in (release, why, state)]
     number = sa.cast(sa.literal(version), sa.BigInteger)
     query = sa.select(people.c.entity, *columns, number)
-    crosswalk.own.run(sa.insert(t).from_select(["entity", "release", "why", "state", "version"], query))
+    crosswalk.write(sa.insert(t).from_select(["entity", "release", "why", "state", "version"], query), release)
     crosswalk.own.drop(known)
 
 
@@ -328,6 +328,11 @@ class Turnover:
         return self.version is not None and ONE_IN * max(self.went, self.came) > self.shown
 
     @property
+    def replaced(self) -> bool:
+        """Whether nearly everybody is gone: no people leave like that, and nobody may confirm it."""
+        return self.too_many and 10 * self.went >= 9 * self.shown
+
+    @property
     def detail(self) -> dict[str, int]:
         """For the private ledger."""
         return {"shown": self.shown, "went": self.went, "came": self.came}
@@ -380,7 +385,7 @@ def keep_turnover(crosswalk: Crosswalk, release: str, counted: Turnover) -> None
         loaded = crosswalk.own.load(fresh_name(), digests)
         same = [as_text(text) for text in (release, state)]
         query = sa.select(loaded.c.entity, *same)
-        crosswalk.own.run(sa.insert(t).from_select(["entity", "release", "state"], query))
+        crosswalk.write(sa.insert(t).from_select(["entity", "release", "state"], query), release)
         crosswalk.own.drop(loaded)
     pad(crosswalk, t, release, state=NEW)
 

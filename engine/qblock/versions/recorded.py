@@ -303,7 +303,7 @@ def record(crosswalk: Crosswalk, candidate: Candidate, stamp: str | None = None)
     lists = {name: canonical(list(getattr(about, name))) for name in LISTS}
     plain = {name: getattr(about, name) for name in PLAIN} | {"types": about.types.text(), "stamp": stamp}
     values = {"release": key.release, "version": key.version, "position": position, **plain, **lists}
-    own.run(sa.insert(t.version).values(values))
+    crosswalk.write(sa.insert(t.version).values(values), key.release, key.version)
     crosswalk.read.clear()
     same: list[sa.ColumnElement[Any]] = [
         as_text(key.release).label("release"),
@@ -311,7 +311,7 @@ def record(crosswalk: Crosswalk, candidate: Candidate, stamp: str | None = None)
     ]
     names = ["entity", "block", "shown", "block_rows", "value"]
     query = sa.select(*same, *(candidate.rows.c[name] for name in names))
-    own.run(sa.insert(t.row).from_select(["release", "version", *names], query))
+    crosswalk.write(sa.insert(t.row).from_select(["release", "version", *names], query), key.release, key.version)
     blocks = load_texts(
         own,
         block=pa.array(range(len(candidate.labels)), pa.int64()),
@@ -319,7 +319,8 @@ def record(crosswalk: Crosswalk, candidate: Candidate, stamp: str | None = None)
         rows=pa.array(candidate.sizes, pa.int64()),
         label=candidate.labels,
     )
-    own.run(sa.insert(t.block).from_select(["release", "version", *blocks.c.keys()], sa.select(*same, *blocks.c)))
+    of_blocks = sa.insert(t.block).from_select(["release", "version", *blocks.c.keys()], sa.select(*same, *blocks.c))
+    crosswalk.write(of_blocks, key.release, key.version)
     own.drop(blocks)
 
 
@@ -330,14 +331,11 @@ def load_labels(crosswalk: Crosswalk, candidate: Candidate) -> sa.TableClause:
 
 
 def discard(crosswalk: Crosswalk, key: VersionKey) -> None:
-    """Take a version out of the crosswalk. Only for one that no reader could ever see: what was read stays known.
-
-    Not in the transaction that records one of the same number: DuckDB's index is damaged where one key is deleted and
-    inserted in one transaction and the commit fails.
-    """
-    t, own = crosswalk.tables, crosswalk.own
-    for table in (t.row, t.block, t.version, t.frozen):
-        own.run(sa.delete(table).where(table.c.release == key.release, table.c.version == key.version))
+    """Take a version out of the crosswalk. Only for one that no reader could ever see: what was read stays known."""
+    t = crosswalk.tables
+    for table in t.of_versions:
+        same = (table.c.release == key.release, table.c.version == key.version)
+        crosswalk.write(sa.delete(table).where(*same), key.release, key.version)
     crosswalk.read.clear()
 
 

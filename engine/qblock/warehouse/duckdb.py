@@ -227,6 +227,9 @@ class DuckdbFacts:
     def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.func.sha256(text, type_=sa.Text)
 
+    def hex_number(self, digits: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.cast(sa.literal_column("'0x'").concat(digits), sa.BigInteger)
+
     def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.func.strlen(text)
 

@@ -12,6 +12,7 @@ import psycopg
 import pyarrow as pa
 import sqlalchemy as sa
 from numpy.typing import NDArray
+from sqlalchemy.dialects.postgresql import BIT
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import QblockError
@@ -197,6 +198,9 @@ class PostgresqlFacts:
 
     def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.func.encode(sa.func.sha256(_utf8(text)), _literal("hex"), type_=sa.Text)
+
+    def hex_number(self, digits: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.cast(sa.cast(_literal("x").concat(digits), BIT(60)), sa.BigInteger)
 
     def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.func.octet_length(_utf8(text))

@@ -212,6 +212,9 @@ class Facts(Protocol):
     def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         """The SHA-256 of a text in UTF-8, as hexadecimal text."""
 
+    def hex_number(self, digits: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """The number that 15 hexadecimal digits write."""
+
     def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         """How many bytes a text has in UTF-8."""
 
@@ -479,6 +482,10 @@ class Session:
     def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         """The SHA-256 of a text in UTF-8, as hexadecimal text."""
         return self._facts.sha256(text)
+
+    def hex_number(self, digits: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """The number that 15 hexadecimal digits write."""
+        return self._facts.hex_number(digits)
 
     def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         """How many bytes a text has in UTF-8."""

@@ -267,6 +267,9 @@ class SparkFacts:
     def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.func.sha2(text, _number(256), type_=sa.Text)
 
+    def hex_number(self, digits: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.cast(sa.func.conv(digits, _number(16), _number(10)), sa.BigInteger)
+
     def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.func.octet_length(text)
 

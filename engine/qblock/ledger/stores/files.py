@@ -141,20 +141,21 @@ class DuckdbFile(CrosswalkDatabase):
         self.close()
 
     def session(self, connection: sa.Connection) -> Session:
-        return Session(connection, DuckdbFacts(None))
+        return Session(connection, DuckdbFacts(None, self.file))
 
 
 class FileStore(Store):
     """The store of a private folder, shared by its specs."""
 
     engine = "duckdb"
-    atomic = False
+    atomic = one_database = False
     another_target = "in another file (publish.url)"
     file: Path
     crosswalk: DuckdbFile
 
     def __init__(self, file: Path) -> None:
         self.file, self.folder = file, file.parent
+        self.heads = {}
         self.url = sa.URL.create("sqlite", database=str(file))
         self.named = f"the private folder {self.folder}"
         self.crosswalk = DuckdbFile(self.folder / CROSSWALK_FILE)

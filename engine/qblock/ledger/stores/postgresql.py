@@ -34,12 +34,14 @@ class PostgresqlStore(Store, CrosswalkDatabase):
 
     engine = "postgresql"
     file = None
+    one_database = True
     named = f"schema {SCHEMA}"
     another_target = "with another view"
     crosswalk_named = f"its tables in schema {SCHEMA} are"
 
     def __init__(self, folder: Path, url: sa.URL, *, atomic: bool = True) -> None:
         self.folder, self.url, self.atomic = folder, url, atomic
+        self.heads = {}
         self.crosswalk = self
 
     def beside(self, name: str) -> PostgresqlStore:

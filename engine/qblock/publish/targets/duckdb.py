@@ -15,12 +15,13 @@ import duckdb
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
-from qblock.errors import Busy, InputError, Refused
+from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.stamps import TAGGED, ObjectTag
 from qblock.ledger.store import FOLDER, Store, make_private
 from qblock.publish.copy import Copy
+from qblock.publish.digest import content_digest
 from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets.duckdb_files import (
     comments_on_helpers,
@@ -54,6 +55,7 @@ MAIN = "main"
 ALIAS = "qblock_target"
 VERSIONS = "versions"
 WHOLE = "whoever can read a DuckDB file reads everything in it, and DuckDB has no GRANT: the file system decides"
+PUBLISH_AGAIN = "what readers see is checked apart; publish again for a whole copy: qblock release SPEC --force"
 OFFICER = (
     "an officer reads the ledger as the user that the job runs as, or is given what `qblock history SPEC` prints: the "
     "private folder is closed to everybody else, since the crosswalk is there, too"
@@ -249,6 +251,29 @@ class DuckdbTarget:
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         return self.is_live(version) and not any(log.exists() for log in logs_of(self.file))
+
+    def difference(self, version: int, columns: Sequence[PublishedColumn], digest: str | None) -> str:
+        copy = self.version_file(version)
+        if not copy.exists():
+            return f"the private copy {copy} of version {version} is gone; {PUBLISH_AGAIN}"
+        digests = []
+        for file in (self.file, copy):
+            try:
+                with reading(file) as session:
+                    digests.append(content_digest(session, self._rows(session), columns))
+            except QblockError as error:
+                return f"{error}; {PUBLISH_AGAIN}" if file == copy else str(error)
+        published, kept = (own == digest for own in digests)
+        if published and kept and self.is_live(version):
+            return f"{self.file} has a log beside it, which was not published: {logs_of(self.file)[0]}"
+        if published and kept:
+            return (
+                f"{self.file} and the private copy {copy} are not the same file, though both hold the rows of version "
+                f"{version}: one of them was altered; {PUBLISH_AGAIN}"
+            )
+        if published:
+            return f"the private copy {copy} of version {version} was altered; {PUBLISH_AGAIN}"
+        return f"{self.view} is not as version {version} was published"
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
         # Each version is a file of its own, with a view of its own.

@@ -258,6 +258,9 @@ class PostgresqlTarget:
                 with self.store.create_engine().connect() as connection:
                     self.tables.pack(connection, tables, self.seconds)
 
+    def difference(self, version: int, columns: Sequence[PublishedColumn], digest: str | None) -> str:
+        return f"{self.view} is not as version {version} was published"
+
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         with self._session() as session, self.store.translated():
             layout = self.layout(session.connection, version, columns)

@@ -137,6 +137,9 @@ class Target(Protocol):
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         """Whether readers see this version, as it was published."""
 
+    def difference(self, version: int, columns: Sequence[PublishedColumn], digest: str | None) -> str:
+        """What is wrong where they do not. digest: of the content that was published."""
+
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
         """Raise InputError where readers cannot be given these columns, since something depends on the present ones."""
 

@@ -166,6 +166,9 @@ class SparkTarget:
         if text is not None:
             self._helpers.finish(catalog, table, Kept.of_text(text).columns)
 
+    def difference(self, version: int, columns: Sequence[PublishedColumn], digest: str | None) -> str:
+        return f"{self.view} is not as version {version} was published"
+
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         with opened(self.spec) as (session, catalog):
             if not self._versions.has_landed(catalog, version):

@@ -153,9 +153,9 @@ def _read(crosswalk: Crosswalk, release: str) -> dict[str, Any]:
 def _write(crosswalk: Crosswalk, release: str, text: str) -> None:
     t, own = crosswalk.tables.steady, crosswalk.own
     if own.scalar(sa.select(sa.func.count()).select_from(t).where(t.c.release == release)):
-        own.run(sa.update(t).where(t.c.release == release).values(state=text))
+        crosswalk.write(sa.update(t).where(t.c.release == release).values(state=text), release)
     else:
-        own.run(sa.insert(t).values(release=release, state=text))
+        crosswalk.write(sa.insert(t).values(release=release, state=text), release)
 
 
 def read_state(crosswalk: Crosswalk, release: str) -> State | None:
@@ -175,7 +175,8 @@ def write_state(
     """Write a state, take units out (`gone`), and write units anew (`rows`), in the caller's transaction."""
     t, own, rows = crosswalk.tables, crosswalk.own, rows or {}
     taken = load_texts(own, entity=sorted({*gone, *rows}))
-    own.run(sa.delete(t.shown).where(t.shown.c.release == release, t.shown.c.entity.in_(sa.select(taken.c.entity))))
+    former = sa.delete(t.shown).where(t.shown.c.release == release, t.shown.c.entity.in_(sa.select(taken.c.entity)))
+    crosswalk.write(former, release)
     own.drop(taken)
     if rows:
         units = [rows[entity] for entity in sorted(rows)]
@@ -216,7 +217,7 @@ def write_units(
     names = ["release", "entity", "block", "cell", "place", "value"]
     chosen: list[Any] = [release, texts.c.entity, blocks.c.label, blocks.c.cell, texts.c.place, texts.c.value]
     query = sa.select(*chosen).select_from(joined.join(blocks, blocks.c.block == candidate.rows.c.block))
-    own.run(sa.insert(crosswalk.tables.shown).from_select(names, query))
+    crosswalk.write(sa.insert(crosswalk.tables.shown).from_select(names, query), candidate.about.key.release)
     own.drop(blocks)
 
 
@@ -224,7 +225,7 @@ def _insert(crosswalk: Crosswalk, table: sa.Table, release: str, **columns: Sequ
     own = crosswalk.own
     loaded = load_texts(own, **columns)
     query = sa.select(as_text(release).label("release"), *(loaded.c[name] for name in columns))
-    own.run(sa.insert(table).from_select(["release", *columns], query))
+    crosswalk.write(sa.insert(table).from_select(["release", *columns], query), release)
     own.drop(loaded)
 
 
@@ -237,7 +238,7 @@ def forget_state(crosswalk: Crosswalk, release: str) -> None:
 
 def set_down(crosswalk: Crosswalk, release: str) -> None:
     """Forget what a release that lagged shows and who waits, but for who is in a frozen cell."""
-    t, own, kept = crosswalk.tables, crosswalk.own, _read(crosswalk, release)
+    t, kept = crosswalk.tables, _read(crosswalk, release)
     if kept.get("form") == SET_DOWN:
         return
     clear(crosswalk, t.waiting, release)
@@ -245,12 +246,12 @@ def set_down(crosswalk: Crosswalk, release: str) -> None:
     if kept.get("form") == SHOWN:
         frozen = [t.shown.c.release == release, t.shown.c.cell.in_(kept["frozen"])]
         people = sa.select(t.shown.c.release, t.shown.c.entity).where(*frozen)
-        own.run(sa.insert(t.waiting).from_select(["release", "entity"], people))
+        crosswalk.write(sa.insert(t.waiting).from_select(["release", "entity"], people), release)
         pad(crosswalk, t.waiting, release)
-        own.run(sa.update(t.steady).where(of_release).values(state=canonical({"form": SET_DOWN})))
+        crosswalk.write(sa.update(t.steady).where(of_release).values(state=canonical({"form": SET_DOWN})), release)
     else:
-        own.run(sa.delete(t.steady).where(of_release))
-    own.run(sa.delete(t.shown).where(t.shown.c.release == release))
+        crosswalk.write(sa.delete(t.steady).where(of_release), release)
+    crosswalk.write(sa.delete(t.shown).where(t.shown.c.release == release), release)
 
 
 def stuck_people(crosswalk: Crosswalk, release: str) -> set[str]:
@@ -282,7 +283,7 @@ def keep_result(crosswalk: Crosswalk, release: str, result: Mapping[str, Any]) -
     """Keep what a run came to that decided nothing, until something is decided again (`write_state`)."""
     t = crosswalk.tables.steady
     text = canonical({**_read(crosswalk, release), "quiet": json.dumps(result)})
-    crosswalk.own.run(sa.update(t).where(t.c.release == release).values(state=text))
+    crosswalk.write(sa.update(t).where(t.c.release == release).values(state=text), release)
 
 
 def result_of(crosswalk: Crosswalk, release: str) -> dict[str, Any] | None:

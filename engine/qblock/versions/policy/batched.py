@@ -194,7 +194,7 @@ class Batched:
         shown: Collection[int],
         reserve: Callable[[int], str],
     ) -> Restart | None:
-        with open_crosswalk(self.store, task.source.session) as crosswalk:
+        with open_crosswalk(self.store, task.source.session, read_only=self.dry) as crosswalk:
             proposed = common.propose(crosswalk, self.store, task, chosen, version, shown)
             again = self._as_edited(crosswalk, proposed)
             if again is not None:

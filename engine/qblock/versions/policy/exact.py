@@ -70,7 +70,7 @@ class Exact:
         shown: Collection[int],
         reserve: Callable[[int], str],
     ) -> Restart | None:
-        with open_crosswalk(self.store, task.source.session) as crosswalk:
+        with open_crosswalk(self.store, task.source.session, read_only=self.dry) as crosswalk:
             proposed = common.propose(crosswalk, self.store, task, chosen, version, shown)
             verdict = check(crosswalk, self.spec, references, proposed)
             common.note_edits(crosswalk, self.spec, proposed, self.notes)

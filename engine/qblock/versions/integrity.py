@@ -1,0 +1,222 @@
+"""The digests of the crosswalk by part, which the ledger keeps (`ledger.parts`).
+
+A part is what a table holds of a release, or of one version of it. Its digest is the number of rows and two sums of 60
+bits each over the SHA-256 of every row: it depends on no order, and one statement computes all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from qblock.ledger.chain import Head
+from qblock.ledger.parts import Changes, KeptParts, Parts, keep_parts, kept_parts, set_settled, set_unsettled
+from qblock.ledger.store import Store
+from qblock.warehouse.protocol import Session
+from qblock.warehouse.queries import Query
+
+if TYPE_CHECKING:
+    from qblock.versions.crosswalk import Crosswalk, Tables
+
+Touched = Collection[tuple[sa.Table, str | None, int | None]]
+"""What statements have changed: a table, of which release and version (None: of any)."""
+KEY = "crosswalk_key"
+DIGITS = 15
+"""Hexadecimal digits of a sum's numbers: as many as fit a BIGINT."""
+WORDS = {
+    "crosswalk": "who is shown where in version {}",
+    "crosswalk_block": "the labels of version {}",
+    "crosswalk_version": "what is kept of version {}",
+    "crosswalk_frozen": "the quasi-identifiers of who came with version {}",
+    "crosswalk_episode": "the joint cells of people",
+    "crosswalk_signature": "the joint cells of people",
+    "crosswalk_rolled": "how far joint cells are known",
+    "crosswalk_apart": "who is out, leaves or failed",
+    "crosswalk_turnover": "who was new or gone in the last run",
+    "crosswalk_shown": "what the newest version shows of whom",
+    "crosswalk_waiting": "who waits",
+    "crosswalk_steady": "what the job remembers",
+    "crosswalk_rekeyed": "changes of the key",
+    KEY: "the key",
+}
+"""What a part is, by its table."""
+
+
+def all_parts(own: Session, t: Tables, release: str, *, quick: bool = False) -> Parts:
+    """The digest of every part of a release. quick: of rows and labels of versions before the newest, which no run
+    changes, only how many there are."""
+    newest = sa.select(sa.func.max(t.version.c.version)).where(t.version.c.release == release).scalar_subquery()
+    queries = [_digests(own, t.key)]
+    for table in t.of_releases:
+        same = [_of_release(t, table, release)]
+        if quick and table in (t.row, t.block):
+            queries.append(_counts(table).where(*same, table.c.version < newest))
+            same.append(table.c.version >= newest)
+        queries.append(_digests(own, table, by_version=table in t.of_versions).where(*same))
+    return _read(own, queries)
+
+
+def record_digests(store: Store, crosswalk: Crosswalk) -> dict[str, Head]:
+    """Record what a transaction of the crosswalk has changed, in that transaction: for a ledger in its database."""
+    own = crosswalk.own.connection
+    changes = _changes(store, crosswalk)
+    return {release: keep_parts(own, release, parts, store.heads.get(release)) for release, parts in changes.items()}
+
+
+@contextmanager
+def digests_kept(store: Store, crosswalk: Crosswalk) -> Iterator[None]:
+    """Record in the ledger what a transaction of the crosswalk has changed, which is committed within."""
+    if store.one_database:
+        heads = record_digests(store, crosswalk)
+        yield
+        store.heads.update(heads)
+        return
+    changes = _changes(store, crosswalk)
+    if not changes:
+        yield
+        return
+    with store.write() as ledger:
+        set_unsettled(ledger, {release: keep_parts(ledger, release, parts) for release, parts in changes.items()})
+    yield
+    with store.write() as ledger:
+        set_settled(ledger, changes)
+
+
+def _changes(store: Store, crosswalk: Crosswalk) -> dict[str, Changes]:
+    """The parts of each release that are not as the ledger has them."""
+    own, t = crosswalk.own, crosswalk.tables
+    releases = {release for _, release, _ in crosswalk.touched if release is not None}
+    if any(release is None for _, release, _ in crosswalk.touched):
+        known = sa.union(*(sa.select(table.c.release) for table in t.of_releases))
+        releases |= {release for release in own.fetch(known)["release"].to_pylist() if not release.startswith("-")}
+    changes = {}
+    for release in sorted(releases):
+        kept = _kept(store, own, release)
+        touched = [entry for entry in crosswalk.touched if entry[1] in (None, release)]
+        changes[release] = kept.changed(changed_parts(own, t, release, touched, kept.now))
+    return {release: changed for release, changed in changes.items() if changed}
+
+
+def _kept(store: Store, own: Session, release: str) -> KeptParts:
+    if store.one_database:
+        return kept_parts(own.connection, release)
+    with store.read() as reader:
+        return reader.kept_parts(release)
+
+
+def changed_parts(own: Session, t: Tables, release: str, touched: Touched, known: Parts) -> Changes:
+    """The digests of the parts that these statements may have changed. known: what there was."""
+    versions: dict[sa.Table, set[int | None]] = {}
+    for table, _, version in touched:
+        versions.setdefault(table, set()).add(version)
+    queries = [_digests(own, t.key)]
+    for table, numbers in versions.items():
+        if table is t.key:
+            continue
+        same = [_of_release(t, table, release)]
+        if table in t.of_versions and None not in numbers:
+            same.append(table.c.version.in_(numbers))
+        queries.append(_digests(own, table, by_version=table in t.of_versions).where(*same))
+    parts = _read(own, queries)
+    names = {table.name: numbers for table, numbers in versions.items()}
+    gone = {name: None for name in known if _is_of(name, names) and name not in parts}
+    return {**parts, **gone}
+
+
+def _of_release(t: Tables, table: sa.Table, release: str) -> sa.ColumnElement[bool]:
+    """The rows of a release, with those of nobody that fill a table up."""
+    names = (release, f"-{release}") if table in t.padded else (release,)
+    return table.c.release.in_(names)
+
+
+def _is_of(name: str, versions: Mapping[str, Collection[int | None]]) -> bool:
+    """Whether a part is one of these."""
+    table, _, version = name.partition("/")
+    numbers = versions.get(table, ())
+    return None in numbers or (bool(version) and int(version) in numbers)
+
+
+def problems(kept: KeptParts, parts: Parts) -> list[str]:
+    """What is not as the ledger has it, one sentence each."""
+    if kept.before is not None and not _differing(kept.before, parts):
+        return []
+    differing = _differing(kept.now, parts)
+    if KEY in differing:
+        return ["the crosswalk has another key than the one that its digests of people were made with"]
+    return list(dict.fromkeys(_sentence(name, kept.now.get(name), parts.get(name)) for name in differing))
+
+
+def settle(store: Store, release: str, parts: Parts) -> None:
+    """Under the release's lock, where `problems` has none: settle what a stopped run has left open."""
+    with store.read() as reader:
+        kept = reader.kept_parts(release)
+    if kept.before is None:
+        return
+    back = {name: kept.before.get(name) for name in {*kept.now, *kept.before}}
+    with store.write() as ledger:
+        if _differing(kept.now, parts):
+            keep_parts(ledger, release, kept.changed(back))
+        set_settled(ledger, [release])
+
+
+def _differing(expected: Parts, parts: Parts) -> list[str]:
+    # The key is of all releases, and there before anything of this one is.
+    names = sorted({*expected, *parts} - ({KEY} - set(expected)))
+    return [name for name in names if not _same(expected.get(name, ""), parts.get(name, ""))]
+
+
+def _same(expected: str, part: str) -> bool:
+    # Of older versions only the rows were counted.
+    return expected == part or (part.endswith(":") and expected.startswith(part))
+
+
+def _sentence(name: str, expected: str | None, part: str | None) -> str:
+    table, _, version = name.partition("/")
+    what = WORDS[table].format(version)
+    before, now = (int(digest.partition(":")[0]) if digest else 0 for digest in (expected, part))
+    if before > now:
+        return f"the crosswalk lacks {before - now:,} of {before:,} rows of {what}"
+    return (
+        f"rows of {what} in the crosswalk were altered"
+        if before == now
+        else (f"the crosswalk has {now - before:,} rows too many of {what}")
+    )
+
+
+def _digests(own: Session, table: sa.Table, *, by_version: bool = False) -> sa.Select[Any]:
+    text: sa.ColumnElement[Any] = sa.literal_column("''")
+    for column in table.c:
+        if column.key != "release":
+            value = sa.cast(column, sa.Text)
+            sized = sa.cast(own.byte_length(value), sa.Text).concat(":").concat(value)
+            text = text.concat(sa.func.coalesce(sized, sa.literal_column("'N'")))
+    version = table.c.version if by_version else sa.cast(sa.null(), sa.BigInteger)
+    digest = own.sha256(text)
+    sums = [sa.func.sum(own.hex_number(sa.func.substr(digest, at, DIGITS))) for at in (1, 1 + DIGITS)]
+    texts = [sa.cast(total, sa.Text).label(name) for total, name in zip(sums, ("a", "b"), strict=True)]
+    part: sa.ColumnElement[Any] = sa.literal_column(f"'{table.name}'").label("part")
+    query = sa.select(part, version.label("version"), sa.func.count().label("n"), *texts)
+    return query.group_by(table.c.version) if by_version else query
+
+
+def _counts(table: sa.Table) -> sa.Select[Any]:
+    nothing = sa.cast(sa.null(), sa.Text)
+    part: sa.ColumnElement[Any] = sa.literal_column(f"'{table.name}'").label("part")
+    columns = [part, table.c.version, sa.func.count().label("n"), nothing.label("a"), nothing.label("b")]
+    return sa.select(*columns).group_by(table.c.version)
+
+
+def _read(own: Session, queries: Collection[Query]) -> dict[str, str]:
+    rows = own.fetch(sa.union_all(*queries)).to_pylist()
+    return {
+        _name(row["part"], row["version"]): f"{row['n']}:" + (f"{row['a']}:{row['b']}" if row["a"] else "")
+        for row in rows
+        if row["n"]
+    }
+
+
+def _name(table: str, version: int | None) -> str:
+    return table if version is None else f"{table}/{version}"
