@@ -76,6 +76,13 @@ RELEASE: tuple[Mutation, ...] = (
         tests=("tests/release/test_audience_roles.py::test_only_the_release_whose_column_is_exposed_can_waive_it",),
     ),
     Mutation(
+        "roles: who was given the view of another release since is not asked",
+        "release/roles.py",
+        "        theirs = recorded | self._current_readers.get(release, set())\n",
+        "        theirs = recorded\n",
+        tests=("tests/release/test_audience_roles.py::test_a_reader_who_gets_both_later_is_found_by_both",),
+    ),
+    Mutation(
         "retire: versions that show who has left are kept",
         "release/run.py",
         "withdrawn = common.showing_withdrawn(self.spec, self.store)",

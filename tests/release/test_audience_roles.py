@@ -16,6 +16,7 @@ from qblock.ledger.history import history
 from qblock.ledger.stores import store_of
 from qblock.release import roles
 from qblock.release.apply import plan
+from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, Job
 
 pytestmark = pytest.mark.either_engine
@@ -236,6 +237,83 @@ def test_a_view_that_was_opened_to_everybody_has_every_reader(job: Job, group: l
     one.run(force=True)
     with pytest.raises(Refused, match=f"reader {group[2]} can read both"):
         named(job, "second", [], [group[2]]).run()
+
+
+GIVEN = {
+    "the view": ("GRANT SELECT ON published.first TO {0}", "REVOKE SELECT ON published.first FROM {0}"),
+    "a column": ("GRANT SELECT (zip) ON published.first TO {0}", "REVOKE SELECT (zip) ON published.first FROM {0}"),
+    "a helper view": (
+        "GRANT SELECT ON published.first_blocks TO {0}",
+        "REVOKE SELECT ON published.first_blocks FROM {0}",
+    ),
+    "everybody": ("GRANT SELECT ON published.first TO PUBLIC", "REVOKE SELECT ON published.first FROM PUBLIC"),
+    "a role of its own": ("GRANT {1} TO {0}", "REVOKE {1} FROM {0}"),
+    "the owner": ("ALTER VIEW published.first OWNER TO {0}", "ALTER VIEW published.first OWNER TO CURRENT_USER"),
+    "under another name": (
+        "GRANT SELECT ON published.first TO {0}; ALTER VIEW published.first RENAME TO renamed",
+        "REVOKE SELECT ON published.renamed FROM {0}; ALTER VIEW published.renamed RENAME TO first",
+    ),
+}
+"""How an administrator lets the first of two roles read what the second one reads, and how it is taken back."""
+
+
+@pytest.mark.each_engine
+def test_who_was_given_the_view_by_another_is_a_reader_at_once(job: Job, group: list[str]) -> None:
+    if job.engine == "duckdb":
+        pytest.skip("DuckDB has no roles")
+    named(job, "first", [], [group[0]]).run()
+    two = named(job, "second", [], [group[2]])
+    refused = f"release first publishes .* and (reader|role) {group[2]} can read both"
+    for given, taken in GIVEN.values():
+        assert plan(two.spec).steps
+        job.change(given.format(group[2], group[0]))
+        with pytest.raises(Refused, match=refused):
+            plan(two.spec)
+        job.change(taken.format(group[2], group[0]))
+    job.change(GIVEN["the view"][0].format(group[2]))
+    with pytest.raises(Refused, match=refused) as raised:
+        two.run()
+    assert raised.value.exit_status == 3
+    assert history(two.spec)["current"] is None
+
+
+@pytest.mark.each_engine
+def test_a_reader_who_gets_both_later_is_found_by_both(job: Job, group: list[str]) -> None:
+    if job.engine == "duckdb":
+        pytest.skip("DuckDB has no roles")
+    one, two = named(job, "first", [], [group[0]]), named(job, "second", [], [group[2]])
+    one.run()
+    two.run()
+    assert [verify(release.spec).status for release in (one, two)] == ["verified", "verified"]
+    job.change(f"GRANT SELECT ON published.first TO {group[2]}")
+    for release, other in ((one, "second"), (two, "first")):
+        problem = f"release {other} publishes public.people as published.{other}, too, and reader {group[2]} can"
+        assert any(text.startswith(problem) for text in verify(release.spec).problems)
+        with pytest.raises(Refused, match=f"{group[2]} can read both"):
+            release.run()
+    job.change(f"REVOKE SELECT ON published.first FROM {group[2]}")
+    assert [verify(release.spec).status for release in (one, two)] == ["verified", "verified"]
+
+
+@pytest.mark.each_engine
+def test_who_gets_the_view_while_it_is_made_anew_is_a_reader(
+    job: Job, group: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if job.engine == "duckdb":
+        pytest.skip("DuckDB has no roles")
+    named(job, "first", [], [group[0]]).run()
+    two = named(job, "second", [], [group[2]])
+    two.run()
+    real = roles.judge
+
+    def judge(*arguments: Any, running: bool = False) -> list[str]:
+        if running:
+            job.change(f"GRANT SELECT ON published.second TO {group[0]}")
+        return real(*arguments, running=running)
+
+    monkeypatch.setattr(roles, "judge", judge)
+    with pytest.raises(Refused, match=f"reader {group[0]} can read both"):
+        two.run(force=True)
 
 
 @pytest.mark.each_engine

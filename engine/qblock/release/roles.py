@@ -23,6 +23,7 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import sqlalchemy as sa
 
@@ -47,7 +48,7 @@ class Publication:
     """What a version of a release shows, of which table, to whom.
 
     who: how a message names it; columns: role by name; entity: by which versions are checked together, or None where
-    they are not; waived: `joint: none`.
+    they are not; waived: `joint: none`; audience: the releases that it names.
     """
 
     who: str
@@ -55,6 +56,7 @@ class Publication:
     columns: dict[str, str]
     entity: str | None
     waived: bool
+    audience: Sequence[str] = ()
 
 
 def published_columns(spec: Spec) -> tuple[tuple[str, str], ...]:
@@ -116,7 +118,7 @@ def judge(
     if not store.exists:
         return check_audience(spec, [])
     with store.opened(read_only=True) as connection:
-        judged = _Judged(spec, store, identity, connection, earlier)
+        judged = _Judged(spec, store, _of_spec(spec, identity), identity.readers, connection, earlier)
         known = judged.reader.releases()
         notes = check_audience(spec, known, judged.reader)
         for release in judged.all_releases(known):
@@ -130,6 +132,42 @@ def judge(
     if judged.problems:
         raise Refused("; ".join(dict.fromkeys(judged.problems)) + ". Nothing is published")
     return list(dict.fromkeys([*notes, *judged.notes]))
+
+
+def find_problems(spec: Spec, store: Store, event: RecordedEvent, releases: Sequence[str]) -> list[str]:
+    """What voids the protection of the version that readers see, by what other releases have published and who can read
+    both now. event: which published it; releases: of the ledger."""
+    if set(releases) <= {spec.release}:
+        return []
+    with store.opened(read_only=True) as connection:
+        judged = _Judged(spec, store, _of_event(event), event.readers or (), connection)
+        for release in judged.all_releases(releases)[1:]:
+            judged.compare(release, _versions(judged.reader, release))
+    return list(dict.fromkeys(judged.problems))
+
+
+def _of_spec(spec: Spec, identity: Identity) -> Publication:
+    """What a spec would publish."""
+    return Publication(
+        f"release {spec.release}",
+        (identity.source, identity.database),
+        dict(published_columns(spec)),
+        entity_checked(spec),
+        spec.versions.joint == "none",
+        spec.versions.audience,
+    )
+
+
+def _of_event(event: RecordedEvent) -> Publication:
+    """What a version of a release shows."""
+    return Publication(
+        f"release {event.release}",
+        (event.source, event.source_database),
+        dict(event.columns or ()),
+        event.entity,
+        event.joint == "none",
+        event.audience or (),
+    )
 
 
 def _running(store: Store, release: str) -> bool:
@@ -148,25 +186,23 @@ def _versions(reader: LedgerReader, release: str) -> list[RecordedEvent]:
 
 
 class _Judged:
-    """The release of a spec and the others of its ledger."""
+    """The release of a spec and the others of its ledger. mine: what it shows; readers: who may read it, or will."""
 
     def __init__(
-        self, spec: Spec, store: Store, identity: Identity, connection: sa.Connection, earlier: str | None
+        self,
+        spec: Spec,
+        store: Store,
+        mine: Publication,
+        readers: Sequence[str],
+        connection: sa.Connection,
+        earlier: str | None = None,
     ) -> None:
-        self.spec, self.store, self.identity = spec, store, identity
+        self.spec, self.store, self.mine, self.readers = spec, store, mine, readers
         self.connection = connection
         self.reader = LedgerReader(connection)
         self.problems: list[str] = []
         self.notes: list[str] = []
         self.names = list(dict.fromkeys([*self.reader.names(earlier or spec.release), spec.release]))
-        self.mine = Publication(
-            f"release {spec.release}",
-            (identity.source, identity.database),
-            dict(published_columns(spec)),
-            entity_checked(spec),
-            spec.versions.joint == "none",
-        )
-        self.readers = identity.readers
 
     def all_releases(self, releases: Sequence[str]) -> list[str]:
         """Itself first: what its own readers hold already; then every other release that still has its name."""
@@ -186,7 +222,7 @@ class _Judged:
             self._same_reader(release, events)
 
     def _held(self, release: str, newest: RecordedEvent) -> str | None:
-        if release in self.spec.versions.audience:
+        if release in self.mine.audience:
             return "versions.audience names"
         return "names this one as its audience" if set(newest.audience or ()) & set(self.names) else None
 
@@ -211,16 +247,16 @@ class _Judged:
                 ]
 
     def _same_reader(self, release: str, events: Sequence[RecordedEvent]) -> None:
-        source = (self.identity.source, self.identity.database)
-        same = [e for e in events if (e.source, e.source_database) == source and e.source is not None]
+        table, source = self.mine.source[0], self.mine.source
+        same = [e for e in events if (e.source, e.source_database) == source and table is not None]
         if not same:
             return
-        reader = self._shared({name for e in same for name in e.readers or ()})
+        reader = self._shared(release, {name for e in same for name in e.readers or ()})
         if reader is None:
             return
         text = (
-            f"release {release} publishes {self.identity.source} as {same[-1].view}, too, and {reader} can read both: "
-            "together they may reveal what neither reveals alone"
+            f"release {release} publishes {table} as {same[-1].view}, too, and {reader} can read both: together they "
+            "may reveal what neither reveals alone"
         )
         if self.mine.waived:
             self.notes.append(
@@ -233,27 +269,32 @@ class _Judged:
                 "to other readers, or write `versions: {joint: none}` to go without that protection"
             )
 
-    def _shared(self, theirs: set[str]) -> str | None:
-        """Who can read both, as a message says it; on DuckDB whoever has both files."""
+    @cached_property
+    def _current_readers(self) -> dict[str, set[str]]:
+        """Who may read the views of each release of the ledger, whoever has given it to them."""
+        readers: dict[str, set[str]] = {}
+        for row in self.connection.execute(sa.text(sql_text("published_readers", "postgresql"))):
+            readers.setdefault(row.release, set()).add(row.reader)
+        return readers
+
+    def _shared(self, release: str, recorded: set[str]) -> str | None:
+        """Who can read both, as a message says it; on DuckDB whoever has both files. recorded: who could read it when
+        it was published."""
         engine = engine_of_source(self.spec)
         if not engine.facts.has_roles:
             return "whoever has both files" if engine.is_file else "whoever can read both"
-        mine = set(self.readers)
-        if not mine or not theirs:
-            return None
-        # What everybody may read of one, the readers of the other may read too.
-        through_public = (mine if PUBLIC in theirs else set()) | (theirs if PUBLIC in mine else set())
-        direct = sorted(mine & theirs) or sorted(through_public)
-        if direct:
-            return "everybody" if direct == [PUBLIC] else f"reader {direct[0]}"
-        table = TableName.parse(self.identity.source or "")
+        mine = {*self.readers, *self._current_readers.get(self.spec.release, ())}
+        theirs = recorded | self._current_readers.get(release, set())
+        if PUBLIC in mine & theirs:
+            return "everybody"
+        table = TableName.parse(self.mine.source[0] or "")
         values = {
             "mine": sorted(mine),
             "theirs": sorted(theirs),
             "source": ".".join(quote(part) for part in (table.schema, table.name) if part),
         }
         role = self.connection.scalar(sa.text(sql_text("shared_readers", "postgresql")), values)
-        return None if role is None else f"role {role}"
+        return None if role is None else f"{'reader' if role in mine | theirs else 'role'} {role}"
 
 
 REMEDY = (

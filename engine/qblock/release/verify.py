@@ -17,7 +17,7 @@ from qblock.publish.digest import content_digest
 from qblock.publish.helpers import counted_labels, names
 from qblock.publish.recheck import Counted, count_again
 from qblock.publish.targets import Rows, Target, target_of
-from qblock.release import private_state
+from qblock.release import private_state, roles
 from qblock.release.job import retired as retired_refusal
 from qblock.release.result import seen_in_words
 from qblock.results.release import Verified
@@ -48,6 +48,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> Verified:
             head = reader.head(spec.release) if not problems else None
             retired = reader.retired_by(spec.release) if current is None and not problems else None
             text = reader.reference(spec.release, current.version) if current else None
+            releases = reader.releases() if current else []
     checks = _Checks(spec, target, problems)
     if current is None:
         if retired is not None and not problems and _still_shown(target):
@@ -58,6 +59,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> Verified:
     else:
         checks.published(current, text)
         problems += target.find_exposures()
+        problems += roles.find_problems(spec, store, current.event, releases)
     fields = {
         "status": "failed" if problems else "verified",
         "release": spec.release,

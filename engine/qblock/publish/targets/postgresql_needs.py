@@ -214,7 +214,7 @@ def readers_of(connection: sa.Connection, spec: Spec) -> tuple[str, ...]:
     given: tuple[str, ...] = ()
     if facts is not None:
         rows = connection.execute(text("relation_grantees"), {"oid": facts.oid})
-        given = tuple(sorted("PUBLIC" if row.grantee is None else row.grantee for row in rows))
+        given = tuple(sorted({"PUBLIC" if row.grantee is None else row.grantee for row in rows}))
     return tuple(dict.fromkeys([*spec.publish.readers, *given]))
 
 

@@ -246,7 +246,7 @@ class View:
         readers: list[str] = []
         if facts is not None:
             given = connection.execute(text("relation_grantees"), {"oid": facts.oid})
-            readers = [g.grantee for g in given if g.grantee is not None and g.privilege == "SELECT"]
+            readers = [g.grantee for g in given if g.grantee is not None and g.privilege == "SELECT" and g.whole]
             run(connection, f"DROP VIEW {self.sql}")
             attempt.use_time_left()
         run(connection, statement)
