@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import secrets
 import signal
 import stat
+from collections.abc import Iterator
+from pathlib import Path
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Busy, QblockError
-from qblock.ledger.store import Store
+from qblock.ledger.store import WHOLE, Store
+from qblock.ledger.stores import store_of_url
 from qblock.ledger.stores.postgresql_locks import lock_key
 
 pytestmark = pytest.mark.every_postgresql
@@ -122,3 +127,92 @@ def test_the_holder_is_found_whatever_the_sign_of_the_key(place: Store) -> None:
             lock.check()
             with pytest.raises(Busy, match=r"\(qblock " + name), place.lock(name):
                 pass
+
+
+@pytest.fixture
+def logins(place: Store, server: str) -> Iterator[list[str]]:
+    """URLs of two logins: one that may make the ledger, and one that may do nothing but connect."""
+    names = [f"qblock_{who}_{secrets.token_hex(4)}" for who in ("job", "stranger")]
+    with psycopg.connect(server, autocommit=True) as connection:
+        for name in names:
+            connection.execute(f"CREATE ROLE {name} LOGIN")
+        connection.execute(f"GRANT CREATE ON DATABASE {place.url.database} TO {names[0]}")
+    url = place.url.set(drivername="postgresql", password=None)
+    yield [url.set(username=name).render_as_string(False) for name in names]
+    with psycopg.connect(url.set(username=sa.make_url(server).username).render_as_string(False)) as connection:
+        connection.execute(f"DROP OWNED BY {names[0]} CASCADE")
+    with psycopg.connect(server, autocommit=True) as connection:
+        for name in names:
+            connection.execute(f"DROP ROLE {name}")
+
+
+@pytest.fixture
+def stranger(logins: list[str]) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(logins[1], autocommit=True) as connection:
+        yield connection
+
+
+HELD = (
+    "SELECT (CAST(classid AS bigint) << 32) | CAST(objid AS bigint) FROM pg_locks WHERE locktype = 'advisory' "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("upgraded", [False, True])
+def test_a_login_without_rights_holds_up_no_run(
+    stranger: psycopg.Connection, logins: list[str], tmp_path: Path, upgraded: bool
+) -> None:
+    """Keys of advisory locks are no secret, and whoever may connect can take one."""
+    place = store_of_url(logins[0], tmp_path)
+    if upgraded:
+        place.upgrade()
+    for key in (lock_key("r"), lock_key(WHOLE)):
+        stranger.execute("SELECT pg_advisory_lock(%s)", [key])
+    with place.lock("r") as lock:
+        lock.check()
+        user = sa.make_url(logins[0]).username
+        said = rf"another run of release r .*\(qblock r \(process \d+\), server process \d+ of user {user}, since"
+        with pytest.raises(Busy, match=said), place.lock("r"):
+            pass
+        # Whatever it sees that the run has taken, and when it has let go.
+        for (key,) in stranger.execute(HELD).fetchall():
+            stranger.execute("SELECT pg_try_advisory_lock(%s)", [key])
+        lock.check()
+        with pytest.raises(Busy, match="release r"), place.lock_all("ledger rekey"):
+            pass
+        stranger.execute("SELECT pg_advisory_unlock_all()")
+        with pytest.raises(Busy, match="another run of release r is in progress"), place.lock("r"):
+            pass
+        with place.lock("other") as other:
+            other.check()
+    for key in (lock_key("r"), lock_key(WHOLE)):
+        stranger.execute("SELECT pg_advisory_lock_shared(%s)", [key])
+    with place.lock_all("ledger rekey") as all_:
+        all_.check()
+        with pytest.raises(Busy, match="the key of the crosswalk is being changed"), place.lock("r"):
+            pass
+    with place.lock("r"):
+        pass
+    assert not [key for (key,) in stranger.execute(HELD).fetchall() if key not in (lock_key("r"), lock_key(WHOLE))]
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("upgraded", [False, True])
+def test_logins_that_may_run_a_release_exclude_each_other(
+    place: Store, logins: list[str], tmp_path: Path, upgraded: bool
+) -> None:
+    """Also one that is only a member of the role that has the rights, and does not inherit them."""
+    job, member = (sa.make_url(url) for url in logins)
+    owner = store_of_url(logins[0], tmp_path)
+    if upgraded:
+        owner.upgrade()
+    with place.create_engine().begin() as connection:
+        connection.exec_driver_sql(f"ALTER ROLE {member.username} NOINHERIT; GRANT {job.username} TO {member.username}")
+    becomes = member.update_query_dict({"options": f"-c role={job.username}"}).render_as_string(False)
+    stores = [place, owner, store_of_url(becomes, tmp_path)]
+    for holder in stores:
+        with holder.lock("r"):
+            for other in stores:
+                with pytest.raises(Busy, match="another run of release r is in progress"), other.lock("r"):
+                    pass

@@ -6,16 +6,19 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 import sqlalchemy as sa
+from migrated import one_more
 
-from qblock.errors import QblockError
+from qblock.errors import Busy, QblockError
 from qblock.ledger import schema
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
 from qblock.ledger.schema import tables
 from qblock.ledger.store import Store
 from qblock.resources import migrations_directory
+from qblock.warehouse import lock_waits
 
 pytestmark = pytest.mark.every_postgresql
 
@@ -127,6 +130,53 @@ def test_jobs_that_upgrade_at_once_do_not_break_each_other(place: Store) -> None
     with ThreadPoolExecutor(6) as pool:
         results = list(pool.map(Store.upgrade, [place] * 6))
     assert sorted(results, key=str) == [(NEWEST, NEWEST)] * 5 + [(None, NEWEST)]
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+def test_no_advisory_lock_holds_up_an_upgrade(place: Store) -> None:
+    """Any login may take one, for ever."""
+    url = place.url.set(drivername="postgresql").render_as_string(False)
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(%s)", [int.from_bytes(b"qblock")])
+        other.execute(f"ALTER DATABASE {place.url.database} SET statement_timeout = '2s'")
+        assert place.upgrade() == (None, NEWEST)
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("before", ["nothing", "an empty schema"])
+def test_an_upgrade_waits_for_another_one_but_not_for_ever(
+    place: Store, before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0.01)
+    engine = place.create_engine()
+    with engine.connect() as other:
+        if before == "an empty schema":
+            other.exec_driver_sql("CREATE SCHEMA qblock")
+            other.commit()
+        schema.upgrade(other)
+        with pytest.raises(Busy, match=r"the ledger .* is being made by another session"):
+            place.upgrade()
+        other.commit()
+    engine.dispose()
+    assert place.upgrade() == (NEWEST, NEWEST)
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+def test_an_upgrade_of_a_ledger_waits_for_another_one(
+    ledger: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(schema, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0.01)
+    newest = one_more(monkeypatch, tmp_path)
+    engine = ledger.create_engine()
+    with engine.connect() as other:
+        assert schema.upgrade(other) == (NEWEST, newest)
+        with pytest.raises(Busy, match=r"the ledger .* is held by server process \d+ of user"):
+            ledger.upgrade()
+        other.commit()
+    engine.dispose()
+    assert ledger.upgrade() == (newest, newest)
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)

@@ -71,6 +71,13 @@ LEDGER: tuple[Mutation, ...] = (
         tests=("tests/ledger/test_lock.py::test_a_removed_lock_file_is_noticed",),
     ),
     Mutation(
+        "lock: runs that hold it by another key are not looked for",
+        "ledger/stores/postgresql_locks.py",
+        "        if self.rival(key, shared=shared) is not None:\n            self._leave(",
+        "        if not self._taken:\n            self._leave(",
+        tests=("tests/ledger/test_lock.py::test_a_login_without_rights_holds_up_no_run",),
+    ),
+    Mutation(
         "folder: the group may enter",
         "ledger/store.py",
         "stat.S_IMODE(folder.stat().st_mode) & 0o077",

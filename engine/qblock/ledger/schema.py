@@ -10,7 +10,7 @@ from qblock.errors import QblockError
 from qblock.resources import migrations_directory
 from qblock.version import __version__
 from qblock.warehouse.engines import facts_of, private_names
-from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Attempt, retry_with_backoff
+from qblock.warehouse.lock_waits import KEEP, LOCK_SECONDS, REPLACE, Attempt, retry_with_backoff, state_of
 from qblock.warehouse.protocol import PRIVATE_SCHEMA
 
 SQLITE = "sqlite"
@@ -22,7 +22,8 @@ _THERE = "qblock ledger"
 """Of a session: it has seen that there is a ledger."""
 _READY = "qblock ready"
 """Of a session: in which transaction it has seen the ledger at this program's revision."""
-_LOCK = 0x71626C6F636B  # "qblock" as bytes: the advisory lock that upgrades of one database wait for
+_MADE = ("42P06", "42P07", "23505")
+"""The SQLSTATEs of what somebody else has made since it was looked for."""
 
 
 class Tables:
@@ -201,28 +202,43 @@ def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
     if schema is None:
         _run(bind)
         return before, newest
-    bind.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    before = known_revision(bind)
-    if before == newest:
-        return before, newest
-    if not bind.scalar(sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": schema}):
-        bind.exec_driver_sql(f"CREATE SCHEMA {schema}")
     # Views are written without a schema, since not every engine has one for the ledger.
     with private_names(bind):
-        retry_with_backoff(bind, LOCK_SECONDS, f"the ledger (schema {schema})", _altering)
+        try:
+            before = retry_with_backoff(bind, LOCK_SECONDS, f"the ledger (schema {schema})", _migrate)
+        except (sa.exc.DBAPIError, QblockError) as error:
+            before = known_revision(bind) if state_of(error) in _MADE else None
+            if before != newest:
+                raise
     return before, newest
 
 
-def _altering(attempt: Attempt) -> None:
-    """The migrations, whose locks keep out everybody who reads the ledger, and a release's readers its pointer row."""
-    names = attempt.connection.scalars(
+def _migrate(attempt: Attempt) -> str | None:
+    """The migrations, in one session at a time; the revision before.
+
+    No advisory lock, which any login may hold: whoever makes the schema, or its first table, waits for a transaction
+    that has made it already, and the table of the revision is locked once it is there.
+    """
+    connection = attempt.connection
+    before = revision(connection)
+    if before is not None:
+        attempt.wants(KEEP, PRIVATE_SCHEMA, VERSION_TABLE)
+        connection.exec_driver_sql(f"LOCK TABLE {PRIVATE_SCHEMA}.{VERSION_TABLE} IN SHARE ROW EXCLUSIVE MODE")
+        before = known_revision(connection)
+    elif not connection.scalar(sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :n"), {"n": PRIVATE_SCHEMA}):
+        connection.exec_driver_sql(f"CREATE SCHEMA {PRIVATE_SCHEMA}")
+    if before == revisions()[-1]:
+        return before
+    # Locks that keep out everybody who reads the ledger, and a release's readers its pointer row.
+    names = connection.scalars(
         sa.text(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace = CAST(:schema AS regnamespace)"
         ),
         {"schema": PRIVATE_SCHEMA},
     )
     attempt.wants(REPLACE, PRIVATE_SCHEMA, *names)
-    _run(attempt.connection)
+    _run(connection)
+    return before
 
 
 def _run(connection: sa.Connection) -> None:

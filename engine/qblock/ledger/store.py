@@ -184,8 +184,8 @@ class Store(Database):
 
     def upgrade(self) -> tuple[str | None, str]:
         """Bring the ledger up to date, in a transaction of its own; the revisions before and after. Raises Busy when a
-        file stays locked elsewhere."""
-        with self.write(None) as connection:
+        file, or a lock of PostgreSQL, stays locked elsewhere."""
+        with self.write() as connection:
             return schema.upgrade(connection)
 
     def lock(self, release: str, wait_seconds: float = 0) -> AbstractContextManager[HeldLock]:

@@ -165,15 +165,15 @@ def state_of(error: BaseException) -> str | None:
 def _busy(connection: sa.Connection, what: str, wanted: Sequence[tuple[str, Wanted]]) -> Held:
     by_pid: dict[int | None, str] = {}
     statement = sa.text(sql_text("lock_blockers", "postgresql"))
-    for mode, relations in wanted:
-        oids = _oids(connection, relations)
-        if not oids:
-            continue
+    there = [(mode, oids) for mode, relations in wanted if (oids := _oids(connection, relations))]
+    for mode, oids in there:
         for row in connection.execute(statement, {"mode": mode, "oids": sorted(oids)}):
             by_pid.setdefault(row.pid, _holder(row))
     holders = list(by_pid.values())
     more = [f"{len(holders) - NAMED} more"] if len(holders) > NAMED else []
-    by = f"held by {' and '.join([*holders[:NAMED], *more])}" if holders else "held by sessions that have ended since"
+    by = "held by sessions that have ended since" if there else "being made by another session"
+    if holders:
+        by = f"held by {' and '.join([*holders[:NAMED], *more])}"
     pids = [pid for pid in by_pid if pid is not None]
     end = f", or have an administrator end it: SELECT pg_terminate_backend({pids[0]})" if pids else ""
     return Held(

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC
@@ -33,11 +34,22 @@ _NAME = re.compile(r"qblock (?P<what>.*) \(process (?P<pid>\d+), (?P<machine>[0-
 REACH_SECONDS = 5.0
 MOST_REACHED = 32
 """How many server sessions of a pool are asked for the one that kept a lock."""
+Rival = sa.Row[Any] | None
+"""Another run that has a lock: the row of lock_rival."""
 
 
 def lock_key(release: str) -> int:
     """The advisory lock's key: a signed 64-bit number."""
     return int.from_bytes(hashlib.sha256(f"qblock:{release}".encode()).digest()[:8], "big", signed=True)
+
+
+def _half(key: int) -> int:
+    """The upper half of a key, which those that stand in for it have, too."""
+    return key >> 32 & 0xFFFFFFFF
+
+
+def _stand_in(key: int) -> int:
+    return key >> 32 << 32 | secrets.randbits(32)
 
 
 @contextmanager
@@ -46,8 +58,8 @@ def advisory_lock(store: Store, release: str, deadline: float) -> Iterator[HeldL
     key, whole = lock_key(release), lock_key(WHOLE)
     with lock_session(store, release) as locks:
         with store.translated():
-            wait_for(lambda: locks.take(key), deadline, lambda: _held_by(locks.connection, key, release))
-            wait_for(lambda: locks.take(whole, shared=True), deadline, lambda: _held_by(locks.connection, whole))
+            locks.wait(key, deadline, lambda rival: _held_by(rival, release))
+            locks.wait(whole, deadline, lambda rival: _held_by(rival, WHOLE), shared=True)
         yield HeldLock(release, lambda: locks.check(f" of release {release}", key))
 
 
@@ -57,32 +69,34 @@ def advisory_lock_of_all(store: Store, what: str, deadline: float) -> Iterator[H
     key = lock_key(WHOLE)
     with lock_session(store, what) as locks:
         with store.translated():
-            wait_for(lambda: locks.take(key), deadline, lambda: _held_by(locks.connection, key, shared=True))
+            locks.wait(key, deadline, _held_by_a_run)
         yield HeldLock(what, lambda: locks.check("", key))
 
 
-def _held_by(connection: sa.Connection, key: int, release: str | None = None, *, shared: bool = False) -> Busy:
-    """Who holds a lock, as far as the login may see it. shared: it is one of the runs that share the lock of the store,
-    whose release is then in its name."""
-    row = connection.execute(sa.text(sql_text("lock_holder", "postgresql")), {"key": key}).first()
-    name = None if row is None else row.application_name
-    if shared:
-        release = release_of(name)
-    elif release is None:
-        release = WHOLE
-    since = f", since {row.backend_start.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if row and row.backend_start else ""
+def _held_by_a_run(rival: Rival) -> Busy:
+    """What is said of one of the runs that share the lock of the store, whose release is in its name."""
+    return _held_by(rival, None if rival is None else release_of(rival.application_name))
+
+
+def _held_by(rival: Rival, release: str | None) -> Busy:
+    """Who holds the lock of a release, as far as the login may see it."""
+    if rival is None:
+        return Busy(KEPT_FROM_RUNNING) if release == WHOLE else busy(release, "")
+    name, since = rival.application_name, ""
+    if rival.backend_start is not None:
+        since = f", since {rival.backend_start.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     process = gone(name)
-    if row is not None and process is not None:
+    if process is not None:
         what = f"release {release}" if release else "every release"
         return Busy(
             f"{what} is locked by a run that has ended: process {process} of this machine has ended, and server "
-            f"process {row.pid}{since} still holds its lock. PostgreSQL soon ends such a session by itself; if it "
+            f"process {rival.holder}{since} still holds its lock. PostgreSQL soon ends such a session by itself; if it "
             "stays, a connection pooler keeps it: end it there (PgBouncer: RECONNECT), or by SELECT "
-            f"pg_terminate_backend({row.pid})"
+            f"pg_terminate_backend({rival.holder})"
         )
     if release == WHOLE:
         return Busy(KEPT_FROM_RUNNING)
-    return busy(release, f" ({shown(name)}, server process {row.pid}{since})" if row is not None else "")
+    return busy(release, f" ({shown(name)}, server process {rival.holder} of user {rival.role}{since})")
 
 
 @dataclass(frozen=True)
@@ -93,27 +107,57 @@ class _Taken:
 
 
 class SessionLocks:
-    """The locks of one session, which does nothing else. connection: in AUTOCOMMIT."""
+    """The locks of one session, which does nothing else. connection: in AUTOCOMMIT.
+
+    Any login may take any advisory lock. So a lock is held by who has its key, or another one of the same upper half,
+    and may write the ledger: each run takes a key first and looks for others then, so that of two one sees the other.
+    """
 
     def __init__(self, store: Store, connection: sa.Connection) -> None:
         self.connection = connection
         self._store = store
-        self._taken: list[_Taken] = []
+        self._taken: dict[int, _Taken] = {}
+        """By the key that is wanted."""
+
+    def wait(self, key: int, deadline: float, busy: Callable[[Rival], Busy], *, shared: bool = False) -> None:
+        """Take a lock, or raise what `busy` gives after the deadline."""
+        wait_for(lambda: self.take(key, shared=shared), deadline, lambda: busy(self.rival(key, shared=shared)))
 
     def take(self, key: int, *, shared: bool = False) -> bool:
-        """Whether the lock was free, and is ours now. Raises Pooled."""
+        """Whether no other run has the lock, and it is ours now. Raises Pooled."""
+        if not self._try(key, key, shared):
+            if self.rival(key, shared=shared) is not None:
+                return False
+            # Who has it is no run, and is passed by.
+            if not self._try(key, _stand_in(key), shared):
+                return False
+        if self.rival(key, shared=shared) is not None:
+            self._leave(self._taken.pop(key))
+            return False
+        return True
+
+    def _try(self, wanted: int, key: int, shared: bool) -> bool:
         row = self.connection.execute(postgresql_session.statement("lock_take"), {"key": key, "shared": shared}).one()
         if row.taken:
-            self._taken.append(_Taken(key, shared, row.pid))
+            self._taken[wanted] = _Taken(key, shared, row.pid)
         if row.before or not self._own(row):
             raise pooler.Pooled
         return bool(row.taken)
 
+    def rival(self, key: int, *, shared: bool = False) -> Rival:
+        """Another run that has a lock which we want, or want to share. Raises Pooled."""
+        values = {"half": _half(key), "shared": shared, "own": pooler.server_process(self.connection)}
+        row = self.connection.execute(postgresql_session.statement("lock_rival"), values).one()
+        if not self._own(row):
+            raise pooler.Pooled
+        return None if row.holder is None else row
+
     def check(self, of: str, key: int) -> None:
         """Raise QblockError where the lock is not held any more. of: the release, for the message."""
         own = pooler.server_process(self.connection)
+        values = {"key": self._taken[key].key, "other": own}
         try:
-            row = self.connection.execute(postgresql_session.statement("lock_own"), {"key": key, "other": own}).one()
+            row = self.connection.execute(postgresql_session.statement("lock_own"), values).one()
         except sa.exc.SQLAlchemyError:
             row = None
         if row is not None and not self._own(row):
@@ -126,15 +170,18 @@ class SessionLocks:
 
     def leave(self) -> None:
         """Release every lock, wherever it is. What cannot be released ends with its server session."""
-        for taken in reversed(self._taken):
-            left = None
-            with suppress(sa.exc.SQLAlchemyError):
-                values = {"key": taken.key, "shared": taken.shared}
-                left = self.connection.scalar(postgresql_session.statement("lock_leave"), values)
-            if not left:
-                with suppress(psycopg.Error, OSError):
-                    _leave_elsewhere(self._store.url, taken)
-        self._taken = []
+        for taken in reversed(self._taken.values()):
+            self._leave(taken)
+        self._taken = {}
+
+    def _leave(self, taken: _Taken) -> None:
+        left = None
+        with suppress(sa.exc.SQLAlchemyError):
+            values = {"key": taken.key, "shared": taken.shared}
+            left = self.connection.scalar(postgresql_session.statement("lock_leave"), values)
+        if not left:
+            with suppress(psycopg.Error, OSError):
+                _leave_elsewhere(self._store.url, taken)
 
 
 @contextmanager
