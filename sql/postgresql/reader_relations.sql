@@ -1,6 +1,7 @@
 -- Purpose: what no reader may touch: the relations named, what they are made of, the private schema, and what shows them
 -- Inputs: oids (of the relations named), private (schema), own (oids of the views of releases)
--- Output: oid, schema, name, kind (pg_class.relkind), owner (oid), over (whether it only shows one of the others)
+-- Output: oid, schema, name, kind (pg_class.relkind), owner (oid), over (whether it only shows one of the others), of
+--   (the relation, quoted, whose long values it keeps, or NULL)
 WITH RECURSIVE
 edges AS (
     SELECT
@@ -21,6 +22,12 @@ edges AS (
     WHERE
         dependency.classid = CAST('pg_catalog.pg_proc' AS regclass)
         AND dependency.refclassid IN (CAST('pg_catalog.pg_class' AS regclass), CAST('pg_catalog.pg_proc' AS regclass))
+    UNION
+    -- The TOAST table of a relation shows its long values.
+    SELECT kind.class, class.reltoastrelid, kind.class, class.oid, true
+    FROM pg_catalog.pg_class AS class
+    CROSS JOIN (SELECT CAST('pg_catalog.pg_class' AS regclass) AS class) AS kind
+    WHERE class.reltoastrelid <> 0
 ),
 named (class, oid) AS (
     SELECT CAST('pg_catalog.pg_class' AS regclass), class.oid FROM pg_catalog.pg_class AS class
@@ -40,7 +47,7 @@ named (class, oid) AS (
     ) AS further
     WHERE further.oid <> ALL(:own)
 ),
-closed AS (
+tables AS (
     SELECT named.oid FROM named WHERE named.class = CAST('pg_catalog.pg_class' AS regclass)
     UNION
     SELECT class.oid
@@ -54,6 +61,14 @@ closed AS (
     WHERE
         class.relnamespace = CAST('pg_catalog' AS regnamespace)
         AND class.relname IN ('pg_statistic', 'pg_statistic_ext_data', 'pg_largeobject', 'pg_authid', 'pg_user_mapping')
+),
+closed AS (
+    SELECT tables.oid FROM tables
+    UNION
+    SELECT class.reltoastrelid
+    FROM tables
+    JOIN pg_catalog.pg_class AS class ON class.oid = tables.oid
+    WHERE class.reltoastrelid <> 0
 ),
 readers AS (
     SELECT role.oid
@@ -133,12 +148,15 @@ SELECT DISTINCT
     CAST(class.relname AS text) AS name,
     CAST(class.relkind AS text) AS kind,
     class.relowner AS owner,
-    class.oid NOT IN (SELECT closed.oid FROM closed) AS over
+    class.oid NOT IN (SELECT closed.oid FROM closed) AS over,
+    CASE WHEN main.oid IS NOT NULL THEN pg_catalog.format('%I.%I', place.nspname, main.relname) END AS of
 FROM views
 JOIN pg_catalog.pg_class AS class
     ON views.class = CAST('pg_catalog.pg_class' AS regclass) AND class.oid = views.oid AND views.shown = 'D'
 JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
+LEFT JOIN pg_catalog.pg_class AS main ON main.reltoastrelid = class.oid
+LEFT JOIN pg_catalog.pg_namespace AS place ON place.oid = main.relnamespace
 WHERE
-    namespace.nspname <> 'information_schema' AND namespace.nspname !~ '^pg_toast'
+    namespace.nspname <> 'information_schema'
     AND (namespace.nspname <> 'pg_catalog' OR class.relname ~ '^pg_(statistic|largeobject|authid|user_mapping)')
 ORDER BY 2, 3

@@ -110,6 +110,13 @@ PUBLISH: tuple[Mutation, ...] = (
         tests=(f"{STATISTICS}::test_pages_that_could_not_be_given_back_are_by_the_next_run",),
     ),
     Mutation(
+        "readers: where long values of something private are kept is not looked at",
+        "publish/targets/postgresql_access.py",
+        '    relations = connection.execute(text("reader_relations"), values).all()\n',
+        '    relations = [r for r in connection.execute(text("reader_relations"), values) if r.of is None]\n',
+        tests=("tests/publish/test_rights.py::test_what_opens_later_is_found_by_the_next_run_and_by_verify",),
+    ),
+    Mutation(
         "grants: a reader is the officer",
         "publish/targets/postgresql_needs.py",
         "        _check_officer(connection, spec, officer)",

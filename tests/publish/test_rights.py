@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 from release.jobs import ATTRIBUTES, Job
 
+from publish.ways import beside
 from qblock.errors import Refused
 from qblock.ledger.history import history
 from qblock.ledger.stores import store_of
@@ -82,6 +83,18 @@ OPENINGS = {
     ),
     "the ledger": (["GRANT SELECT ON qblock.event TO {reader}"], "SELECT on table .*qblock.*event"),
     "the crosswalk": (["GRANT SELECT ON qblock.crosswalk TO {reader}"], "SELECT on table .*crosswalk"),
+    "long values of the ledger": (
+        [beside("qblock.event", "GRANT SELECT ON %s TO {reader}")],
+        "SELECT on the TOAST table of qblock.event",
+    ),
+    "long values of the crosswalk": (
+        [beside("qblock.crosswalk_shown", "GRANT SELECT ON %s TO PUBLIC")],
+        r"everybody \(PUBLIC\) has SELECT on the TOAST table of qblock.crosswalk_shown",
+    ),
+    "long values of PostgreSQL's own": (
+        [beside("pg_statistic", "GRANT SELECT ON %s TO {reader}")],
+        "SELECT on the TOAST table of pg_catalog.pg_statistic",
+    ),
     "an officer's view": (["GRANT SELECT ON qblock.release_history TO {reader}"], "SELECT on view .*release_history"),
 }
 
@@ -107,6 +120,9 @@ def test_what_opens_later_is_found_by_the_next_run_and_by_verify(job: Job, roles
         job.run()
     assert job.published() == before
     assert any("v1_people" in problem for problem in verify(job.spec).problems)
+    job.change(f"REVOKE SELECT ON qblock.v1_people FROM {roles['reader']}")
+    job.change(beside("qblock.v1_people", f"GRANT SELECT ON %s TO {roles['reader']}"))
+    assert any("TOAST table of qblock.v1_people" in problem for problem in verify(job.spec).problems)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,24 @@ STRING = "CREATE FUNCTION peek() RETURNS SETOF text LANGUAGE sql AS 'SELECT name
 CELLS = "CREATE FUNCTION peek(state text, value int) RETURNS text LANGUAGE sql SECURITY DEFINER AS "
 CELLS += "'SELECT string_agg(name, '','') FROM public.people'"
 
+LONG = (
+    "ALTER TABLE people ADD note text",
+    "ALTER TABLE people ALTER note SET STORAGE EXTERNAL",
+    "UPDATE people SET note = repeat(name || ' ', 500)",
+)
+
+
+def beside(table: str, statement: str, into: str = "") -> str:
+    """A statement about the table of long values of another one, which stands for %s in it."""
+    of = f"(SELECT CAST(reltoastrelid AS regclass) FROM pg_class WHERE oid = CAST('{table}' AS regclass))"
+    return f"DO $$DECLARE told text; BEGIN EXECUTE format('{statement}', {of}){into}; END$$"
+
+
+def chunks(table: str) -> str:
+    """The long values of a table, read where they are kept."""
+    read = "SELECT string_agg(encode(chunk_data, ''escape''), '''') FROM %s"
+    return beside(table, read, " INTO told; RAISE NOTICE '%', told")
+
 
 @dataclass(frozen=True)
 class Way:
@@ -288,5 +306,32 @@ WAYS = {
         ),
         ("SELECT * FROM shown",),
         "SELECT on view over it .*shown",
+    ),
+    "long_values": Way(
+        (*LONG, "GRANT USAGE ON SCHEMA pg_toast TO {reader}", beside("people", "GRANT SELECT ON %s TO {reader}")),
+        (chunks("people"),),
+        r'SELECT on the TOAST table of public.people, "pg_toast"."pg_toast_\d+"',
+    ),
+    "view_of_long_values": Way(
+        (
+            *LONG,
+            beside("people", "CREATE VIEW chunks AS SELECT encode(chunk_data, ''escape'') FROM %s"),
+            "GRANT SELECT ON chunks TO {reader}",
+        ),
+        ("SELECT * FROM chunks",),
+        "SELECT on view over it .*chunks",
+    ),
+    "long_values_of_a_copy": Way(
+        (
+            *LONG,
+            "CREATE MATERIALIZED VIEW copied AS SELECT note FROM people",
+            "ALTER MATERIALIZED VIEW copied ALTER note SET STORAGE EXTERNAL",
+            "REFRESH MATERIALIZED VIEW copied",
+            "GRANT USAGE ON SCHEMA pg_toast TO {staff}",
+            beside("copied", "GRANT SELECT ON %s TO {staff}"),
+            "GRANT {staff} TO {reader}",
+        ),
+        (chunks("copied"),),
+        "who can become {staff}, has SELECT on the TOAST table of public.copied",
     ),
 }

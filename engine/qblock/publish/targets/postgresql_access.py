@@ -51,9 +51,9 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
         if role.oid not in powerful:
             subjects.setdefault(role.oid, (role.reader, role.role))
     named = {r.oid: f"{quote(r.schema)}.{quote(r.name)}" for r in relations}
-    kinds = {r.oid: KINDS.get(r.kind, "relation") + (" over it" if r.over else "") for r in relations}
+    kinds = {r.oid: _kind(r) for r in relations}
     for relation in relations:
-        if relation.owner in subjects:
+        if relation.owner in subjects and relation.of is None:
             other = "give it another owner"
             if relation.over or relation.schema == SCHEMA:
                 other = f"ALTER TABLE {named[relation.oid]} OWNER TO {quote(login)}"
@@ -66,6 +66,12 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
             sentences.append(f"{_who(*subjects[oid])} {sentence}")
         sentences += _places(connection, spec, subjects, list(named), callers)
     return list(dict.fromkeys(sentences))
+
+
+def _kind(relation: Any) -> str:
+    if relation.of is not None:
+        return f"the TOAST table of {relation.of},"
+    return KINDS.get(relation.kind, "relation") + (" over it" if relation.over else "")
 
 
 def lock_private(connection: sa.Connection, spec: Spec, attempt: Attempt) -> None:
