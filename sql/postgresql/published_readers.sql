@@ -1,14 +1,20 @@
 -- Purpose: who may read the views of each release of the ledger: who was given SELECT on one, or on a column of it, and
 --   its owner, but for one whose rights the job has
 -- Inputs: none
--- Output: release, reader (name of a role; PUBLIC is everybody)
+-- Output: release, reader (name of a role; PUBLIC is everybody), back (the statement that takes it back), in order
 SELECT DISTINCT
     known.release,
-    CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE CAST(pg_catalog.pg_get_userbyid(given.grantee) AS text) END AS reader
+    CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE CAST(pg_catalog.pg_get_userbyid(given.grantee) AS text) END AS reader,
+    CASE
+        WHEN given.grantee = class.relowner THEN pg_catalog.format('ALTER VIEW %s OWNER TO %I', view.name, job.rolname)
+        WHEN given.grantee = 0 THEN pg_catalog.format('REVOKE ALL ON %s FROM PUBLIC', view.name)
+        ELSE pg_catalog.format('REVOKE ALL ON %s FROM %I', view.name, pg_catalog.pg_get_userbyid(given.grantee))
+    END AS back
 FROM qblock.view AS known
 CROSS JOIN pg_catalog.pg_namespace AS namespace
 JOIN pg_catalog.pg_roles AS job ON job.rolname = current_user
 JOIN pg_catalog.pg_class AS class ON class.relnamespace = namespace.oid
+CROSS JOIN LATERAL (SELECT pg_catalog.format('%I.%I', namespace.nspname, class.relname) AS name) AS view
 CROSS JOIN LATERAL (
     SELECT acl.grantee, acl.privilege_type AS privilege
     FROM (
@@ -33,3 +39,4 @@ WHERE
         -- Under another name that somebody gave it.
         OR (known.object = class.oid AND known.comment = pg_catalog.obj_description(class.oid, 'pg_class'))
     )
+ORDER BY 1, 2, 3

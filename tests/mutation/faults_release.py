@@ -78,8 +78,8 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "roles: who was given the view of another release since is not asked",
         "release/roles.py",
-        "        theirs = recorded | self._current_readers.get(release, set())\n",
-        "        theirs = recorded\n",
+        "        mine, theirs = {*self.readers, *here}, {*recorded, *there}\n",
+        "        mine, theirs = {*self.readers, *here}, {*recorded}\n",
         tests=("tests/release/test_audience_roles.py::test_a_reader_who_gets_both_later_is_found_by_both",),
     ),
     Mutation(

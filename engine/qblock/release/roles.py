@@ -251,9 +251,10 @@ class _Judged:
         same = [e for e in events if (e.source, e.source_database) == source and table is not None]
         if not same:
             return
-        reader = self._shared(release, {name for e in same for name in e.readers or ()})
-        if reader is None:
+        shared = self._shared(release, {name for e in same for name in e.readers or ()})
+        if shared is None:
             return
+        reader, back = shared
         text = (
             f"release {release} publishes {table} as {same[-1].view}, too, and {reader} can read both: together they "
             "may reveal what neither reveals alone"
@@ -265,36 +266,46 @@ class _Judged:
             )
         else:
             self.problems.append(
-                f"{text}; name it (`versions: {{audience: [{release}]}}`), which has both checked together, publish "
-                "to other readers, or write `versions: {joint: none}` to go without that protection"
+                f"{text}; {back}name it (`versions: {{audience: [{release}]}}`), which has both checked together, "
+                "publish to other readers, or write `versions: {joint: none}` to go without that protection"
             )
 
-    @cached_property
-    def _current_readers(self) -> dict[str, set[str]]:
-        """Who may read the views of each release of the ledger, whoever has given it to them."""
-        readers: dict[str, set[str]] = {}
-        for row in self.connection.execute(sa.text(sql_text("published_readers", "postgresql"))):
-            readers.setdefault(row.release, set()).add(row.reader)
-        return readers
-
-    def _shared(self, release: str, recorded: set[str]) -> str | None:
-        """Who can read both, as a message says it; on DuckDB whoever has both files. recorded: who could read it when
-        it was published."""
+    def _shared(self, release: str, recorded: set[str]) -> tuple[str, str] | None:
+        """Who can read both, as a message says it, and how that is taken back where somebody else gave it; on DuckDB
+        whoever has both files. recorded: who could read the other one when it was published."""
         engine = engine_of_source(self.spec)
         if not engine.facts.has_roles:
-            return "whoever has both files" if engine.is_file else "whoever can read both"
-        mine = {*self.readers, *self._current_readers.get(self.spec.release, ())}
-        theirs = recorded | self._current_readers.get(release, set())
-        if PUBLIC in mine & theirs:
-            return "everybody"
+            return "whoever has both files" if engine.is_file else "whoever can read both", ""
+        here, there = (self._current_readers.get(name, {}) for name in (self.spec.release, release))
+        mine, theirs = {*self.readers, *here}, {*recorded, *there}
+        role = PUBLIC if PUBLIC in mine & theirs else self._common(mine, theirs)
+        if role is None:
+            return None
+        given = {name: back for name, back in there.items() if name not in recorded}
+        given |= {name: back for name, back in here.items() if name not in self.spec.publish.readers}
+        back = next((f"take it back ({given[name]}), " for name in (role, PUBLIC) if name in given), "")
+        if role == PUBLIC:
+            return "everybody", back
+        return f"{'reader' if role in mine | theirs else 'role'} {role}", back
+
+    def _common(self, mine: set[str], theirs: set[str]) -> str | None:
+        """A role that can read what was given to some roles and what was given to others."""
         table = TableName.parse(self.mine.source[0] or "")
         values = {
             "mine": sorted(mine),
             "theirs": sorted(theirs),
             "source": ".".join(quote(part) for part in (table.schema, table.name) if part),
         }
-        role = self.connection.scalar(sa.text(sql_text("shared_readers", "postgresql")), values)
-        return None if role is None else f"{'reader' if role in mine | theirs else 'role'} {role}"
+        return self.connection.scalar(sa.text(sql_text("shared_readers", "postgresql")), values)
+
+    @cached_property
+    def _current_readers(self) -> dict[str, dict[str, str]]:
+        """Who may read the views of each release of the ledger, whoever has given it to them, and the statement that
+        takes it back."""
+        readers: dict[str, dict[str, str]] = {}
+        for row in self.connection.execute(sa.text(sql_text("published_readers", "postgresql"))):
+            readers.setdefault(row.release, {})[row.reader] = row.back
+        return readers
 
 
 REMEDY = (
