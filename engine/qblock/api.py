@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from qblock.search.beliefs import Attacker as Attacker
     from qblock.search.beliefs import BayesAdversary as BayesAdversary
     from qblock.search.compare import Comparison as Comparison
-    from qblock.search.compare_results import check_parquet as check_parquet
     from qblock.search.compare_results import nodes_table as nodes_table
     from qblock.search.compare_results import write_csv as write_csv
     from qblock.search.compare_results import write_parquet as write_parquet
@@ -100,7 +99,7 @@ _MODULES = {
     "qblock.search.assessment": "number_json",
     "qblock.search.beliefs": "Attacker BayesAdversary",
     "qblock.search.compare": "Comparison",
-    "qblock.search.compare_results": "check_parquet nodes_table write_csv write_parquet",
+    "qblock.search.compare_results": "nodes_table write_csv write_parquet",
     "qblock.search.progress": "SearchProgress",
     "qblock.spec.schema": "json_schema",
     "qblock.tables": "anonymize audit profile propose_spec",

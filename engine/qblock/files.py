@@ -1,15 +1,18 @@
-"""What is at a path, found out before it is opened: opening a pipe may wait forever, and a device may do anything."""
+"""What is at a path, found out before it is opened (opening a pipe may wait forever, and a device may do anything), and
+files that are written whole."""
 
 from __future__ import annotations
 
 import errno
 import io
 import os
+import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from qblock.errors import InputError, QblockError
 
@@ -98,6 +101,52 @@ def read_input(path: str | Path, what: str = "", newline: str | None = None) -> 
             raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
         except OSError as error:
             raise InputError(f"{path}: {what}{' ' if what else ''}cannot be read: {error.strerror}") from None
+
+
+def check_output(path: str | Path, option: str = "path") -> None:
+    """Raise InputError where no file can be written, before anything is read."""
+    problem = problem_of(path)
+    if problem is not None:
+        raise InputError(f"{option} {path}: it {problem}; name a file")
+    if not Path(path).resolve().parent.is_dir():
+        raise InputError(f"{option} {path}: there is no folder {Path(path).parent}; make it, or name another file")
+
+
+@contextmanager
+def written_whole(path: str | Path, *, private: bool) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the place of what is at the path at the end. A link stays.
+
+    private: only its owner may read it (0600), whatever the umask and the rights of the file before.
+    Raises OSError; what was there stays then.
+    """
+    real = Path(os.path.realpath(path))
+    beside = real.with_name(f".{real.name}.{secrets.token_hex(4)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(beside, flags, 0o600 if private else 0o666), "wb") as file:
+            if private:
+                os.fchmod(file.fileno(), 0o600)  # the umask may take even the owner's rights
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, real)
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def private_output(path: str | Path) -> Iterator[BinaryIO]:
+    """`written_whole` for what only its owner may read. Raises InputError for a path that cannot be a file, QblockError
+    where it cannot be written."""
+    check_output(path)
+    try:
+        with written_whole(path, private=True) as file:
+            yield file
+    except OSError as error:
+        if disk_full(error):
+            raise no_room(path) from None
+        raise QblockError(f"{path}: cannot be written: {error.strerror}; what was there stays") from None
 
 
 def disk_full(error: OSError) -> bool:

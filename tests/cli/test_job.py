@@ -168,11 +168,11 @@ def test_a_result_that_cannot_be_written(
         assert "--result" in capsys.readouterr().err
     assert history(job.spec)["events"] == []
 
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, "replace_whole", full)
+        patched.setattr(module, "written_whole", full)
         assert release(job, "--result", str(tmp_path / "result.json")) == 0
     assert "the result file was not written: No space left on device" in capsys.readouterr().err
     assert len(job.published()) == 12

@@ -88,7 +88,7 @@ def test_node_results_are_those_of_the_csv(folder: Path) -> None:
             else:
                 assert text == "" if value is None else float(text) == value
     assert "inf" in {text for row in rows for text in row}, "an infinite value is written as one"
-    assert stat.S_IMODE((folder / "all.parquet").stat().st_mode) == 0o600
+    assert {stat.S_IMODE((folder / f"all.{kind}").stat().st_mode) for kind in ("csv", "parquet")} == {0o600}
 
 
 def test_what_cannot_be_written_is_said_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 
 import duckdb
@@ -157,3 +158,18 @@ def test_what_is_for_those_who_run_the_job(folder: Path, capsys: pytest.CaptureF
     found = json.loads(capsys.readouterr().out)["internal"]
     assert found["lattice"]["total"] == 10
     assert [one["state"] for one in found["runs"]] == ["published"]
+
+
+def test_a_report_that_is_not_for_readers_is_for_its_owner_alone(folder: Path) -> None:
+    assert run(["release", "release.yaml", "--quiet"]) == 0
+    names = {"readers.html": [], "candidate.html": ["--candidate"], "internal.json": ["--internal"]}
+    umask = os.umask(0o022)
+    try:
+        for name, options in names.items():
+            (folder / name).write_text("the one before", "utf-8")
+            (folder / name).chmod(0o666)
+            assert run(["report", "release.yaml", *options, "-o", name, "--quiet"]) == 0
+    finally:
+        os.umask(umask)
+    modes = {name: oct(stat.S_IMODE((folder / name).stat().st_mode)) for name in names}
+    assert modes == {"readers.html": "0o644", "candidate.html": "0o600", "internal.json": "0o600"}

@@ -119,7 +119,7 @@ def test_a_file_of_somebody_else_is_replaced_only_where_that_is_asked(
 
 @pytest.mark.either_engine
 def test_a_result_is_replaced_whole_and_a_link_stays(job: Job, tmp_path: Path) -> None:
-    file, link, new = tmp_path / "result.json", tmp_path / "link.json", tmp_path / "new.json"
+    file, link = tmp_path / "result.json", tmp_path / "link.json"
     link.symlink_to(file.name)
     for text in ("", RESULT):
         file.write_text(text, "utf-8")
@@ -129,12 +129,21 @@ def test_a_result_is_replaced_whole_and_a_link_stays(job: Job, tmp_path: Path) -
         assert json.loads(file.read_text("utf-8"))["version"] == 1
     assert link.is_symlink()
     assert sorted(tmp_path.glob(".*.json*")) == []
-    mask = os.umask(0o027)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o777])
+@pytest.mark.parametrize("before", [None, 0o666])
+def test_a_result_is_for_its_owner_alone(tmp_path: Path, umask: int, before: int | None) -> None:
+    file = tmp_path / "result.json"
+    if before is not None:
+        file.write_text(RESULT, "utf-8")
+        file.chmod(before)
+    mask = os.umask(umask)
     try:
-        assert release(job, "--result", new) == 0
+        ResultFile(file, "spec.yaml").write(Failed(status="failed", release=None, run=None, reason="", exit_status=1))
     finally:
         os.umask(mask)
-    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 @pytest.mark.either_engine

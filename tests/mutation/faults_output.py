@@ -35,4 +35,18 @@ OUTPUT: tuple[Mutation, ...] = (
         "return character",
         tests=(f"{PRINTABLE}::test_every_character_that_nobody_sees_is_written_as_an_escape",),
     ),
+    Mutation(
+        "output: a result is readable by others where the umask says so",
+        "cli/job.py",
+        "written_whole(self.path, private=True)",
+        "written_whole(self.path, private=False)",
+        tests=("tests/cli/test_result_file.py::test_a_result_is_for_its_owner_alone",),
+    ),
+    Mutation(
+        "output: a report on what nobody has published is readable by others",
+        "cli/evidence.py",
+        "reported.internal is not None or reported.version is None",
+        "reported.internal is not None and reported.version is None",
+        tests=("tests/cli/test_report.py::test_a_report_that_is_not_for_readers_is_for_its_owner_alone",),
+    ),
 )

@@ -144,9 +144,9 @@ STATEMENTS = (
     ),
     Mutation(
         "search: a frequency set is readable by others",
-        "search/compare_results.py",
-        "os.O_NOFOLLOW, 0o600)",
-        "os.O_NOFOLLOW, 0o644)",
+        "files.py",
+        "written_whole(path, private=True)",
+        "written_whole(path, private=False)",
         tests=("tests/cli/test_parquet.py::test_a_frequency_set_is_a_group_by",),
     ),
     Mutation(

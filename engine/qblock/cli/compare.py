@@ -12,6 +12,7 @@ from qblock.cli.job import keep_own_files
 from qblock.cli.output import Json, Lines, Quiet, SpecPath, deliver, listed, load_release, progress, shown, table
 from qblock.cli.render import model_of, not_computed, reached_of, requested_of, weight_lines
 from qblock.errors import InputError
+from qblock.files import check_output
 
 if TYPE_CHECKING:
     from qblock.api import Compared, ComparedRecodings
@@ -53,7 +54,7 @@ def compare(
     adversary, and for the definitions of the spec (and of --definitions) which nodes satisfy them and which of them
     admits strictly more nodes than which.
     """
-    from qblock.api import check_parquet, compared, nodes_table, write_csv, write_parquet
+    from qblock.api import compared, nodes_table, write_csv, write_parquet
 
     if recoding not in RECODINGS:
         raise InputError(f"--recoding {recoding}: valid: {', '.join(RECODINGS)}")
@@ -73,9 +74,10 @@ def compare(
         return
     if csv is not None:
         keep_own_files("--csv", csv, release)
+        check_output(csv, "--csv")
     if parquet is not None:
         keep_own_files("--parquet", parquet, release)
-        check_parquet(parquet, "--parquet")
+        check_output(parquet, "--parquet")
     with progress(quiet) as report:
         comparison = release.comparison(sensitive=sensitive or (), definitions=definitions, progress=report)
     if csv is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.padding import Padding
 
-from qblock.cli.job import Wait, keep_own_files, replace_whole
+from qblock.cli.job import Wait, keep_own_files
 from qblock.cli.output import (
     Json,
     Lines,
@@ -31,7 +31,7 @@ from qblock.cli.output import (
 )
 from qblock.cli.streams import say
 from qblock.errors import InputError, QblockError, choices
-from qblock.files import problem_of
+from qblock.files import check_output, written_whole
 
 if TYPE_CHECKING:
     from qblock.api import Ended, Event, Format, History, MarginTrend, Rekeyed, Release, Report, Retyped
@@ -318,17 +318,15 @@ class ReportFile:
         self.path, self._release = path, release
         self._form = _known(form or FORMS.get(path.suffix.lower(), "html"))
         keep_own_files(option, path, release)
-        problem = problem_of(path)
-        if problem is not None:
-            raise InputError(f"{option} {path}: it {problem}; name a file")
-        if not path.resolve().parent.is_dir():
-            raise InputError(f"{option} {path}: there is no folder {path.parent}; make it, or name another file")
+        check_output(path, option)
 
     def write(self, report: Callable[[], Report]) -> str:
-        """Replace the file whole; one line about the report."""
+        """Replace the file whole; one line about the report. What is not for readers is for the file's owner alone."""
         reported = report()
+        private = reported.internal is not None or reported.version is None
         try:
-            replace_whole(self.path.resolve(), reported.text(self._form).encode())
+            with written_whole(self.path, private=private) as file:
+                file.write(reported.text(self._form).encode())
         except OSError as error:
             raise QblockError(f"{self.path}: cannot be written: {error.strerror}; what was there stays") from None
         if reported.version is None:

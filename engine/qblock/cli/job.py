@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shlex
 import shutil
 import signal
@@ -27,7 +26,7 @@ from qblock.cli.output import ProgressReport, every_so_often, load_release
 from qblock.cli.streams import AnswerLost, check_answer, json_text, say
 from qblock.effects import current_effects
 from qblock.errors import InputError, QblockError, Refused
-from qblock.files import KINDS, OwnFile
+from qblock.files import KINDS, OwnFile, written_whole
 from qblock.printable import printable_json
 
 if TYPE_CHECKING:
@@ -362,9 +361,13 @@ class ResultFile:
         self._check(content=not self._may_replace)
 
     def write(self, result: Answer) -> None:
-        """Write a result as JSON. Raises OSError, and InputError where something else has taken its place meanwhile."""
+        """Write a result as JSON, for the owner alone.
+
+        Raises OSError, and InputError where something else has taken its place meanwhile.
+        """
         self._check(content=not self._may_replace)
-        replace_whole(Path(os.path.realpath(self.path)), result_bytes(result))
+        with written_whole(self.path, private=True) as file:
+            file.write(result_bytes(result))
 
     def _check(self, *, content: bool) -> None:
         """content: whether what is there must be nothing, or a result."""
@@ -419,13 +422,3 @@ def _no_result(file: Path, size: int) -> str | None:
         if isinstance(value, dict) and value.keys() >= KEYS:
             return None
     return "holds something other than the result of a run"
-
-
-def replace_whole(file: Path, data: bytes) -> None:
-    """Write so that a reader has the file before or the file after. Raises OSError."""
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    try:
-        beside.write_bytes(data)
-        os.replace(beside, file)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -42,6 +42,7 @@ from qblock.cli.render import (
     where,
 )
 from qblock.errors import InputError, choices
+from qblock.files import check_output
 from qblock.printable import printable, printable_sql
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ def audit(
     Of a spec its own models are listed, with a verdict; --all adds the others. Without --node: the pinned node of the
     spec, or its recoding map, else the table as it is (bottom). A population for --url --table holds its labels.
     """
-    from qblock.api import Attacker, BayesAdversary, audit_table, check_parquet, write_parquet
+    from qblock.api import Attacker, BayesAdversary, audit_table, write_parquet
 
     thresholds = {"rho1": rho1, "rho2": rho2, "delta": delta, "epsilon": epsilon, "factor": factor}
     believing = BayesAdversary.of(adversary, prior, thresholds, "--")
@@ -298,7 +299,7 @@ def audit(
         release = load_release(spec)
         if counts is not None:
             keep_own_files("--counts", counts, release)
-            check_parquet(counts, "--counts")
+            check_output(counts, "--counts")
         audited = release.audit(node, beliefs=believing, rule_out=ruled_out, near=distances)
     else:
         if not (table_ and quasi_identifier):

@@ -3,11 +3,9 @@ counts and node results as Arrow tables and Parquet files, for other tools."""
 
 from __future__ import annotations
 
+import codecs
 import csv
-import os
-import secrets
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -17,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from qblock.blocks import Ints
-from qblock.errors import InputError, QblockError
-from qblock.files import disk_full, no_room, problem_of
+from qblock.files import private_output
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node, minimal
 from qblock.models import Bound, EpsilonPrivacy, Value, parameters_of
@@ -254,12 +251,13 @@ def _row_json(comparison: Comparison, row: NodeRow) -> dict[str, Any]:
 
 
 def write_csv(comparison: Comparison, path: str | Path) -> None:
-    """The complete table: a line for each node, "inf" for infinity, true or false for the definitions that ask."""
+    """The complete table: a line for each node, "inf" for infinity, true or false for the definitions that ask. As of
+    `write_parquet`, nobody else may read the file."""
     names = comparison.spec.quasi_identifiers
     columns = [column for definition in comparison.definitions for column in definition.columns]
     verdicts = [f"satisfies {definition.name}" for definition in comparison.requested]
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+    with private_output(path) as file:
+        writer = csv.writer(codecs.getwriter("utf-8")(file), lineterminator="\n")
         writer.writerow([*names, "height", "rows", *SHOWN, *columns, *verdicts])
         for row in comparison.rows:
             metrics = metrics_json(row.figures)
@@ -345,33 +343,10 @@ def _free(name: str, taken: dict[str, pa.Array]) -> str:
     return name
 
 
-def check_parquet(path: str | Path, option: str = "path") -> None:
-    """Raise InputError for what cannot be written to, before anything is read."""
-    problem = problem_of(path)
-    if problem is not None:
-        raise InputError(f"{option} {path}: it {problem}; name a file")
-    if not Path(path).resolve().parent.is_dir():
-        raise InputError(f"{option} {path}: there is no folder {Path(path).parent}; make it, or name another file")
-
-
 def write_parquet(table: pa.Table, path: str | Path) -> None:
     """Write a table as a file that nobody else may read (0600), whole or not at all: what was there stays until it is
     replaced. Raises InputError for a path that cannot be a file, QblockError where it cannot be written."""
     import pyarrow.parquet as pq
 
-    check_parquet(path)
-    real = Path(path).resolve()
-    new = real.with_name(f".{real.name}.{secrets.token_hex(4)}")
-    try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-            pq.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, real)
-    except OSError as error:
-        if disk_full(error):
-            raise no_room(path) from None
-        raise QblockError(f"{path}: cannot be written: {error.strerror}; what was there stays") from None
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
+    with private_output(path) as file:
+        pq.write_table(table, file)
