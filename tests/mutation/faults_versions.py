@@ -27,6 +27,13 @@ VERSIONS: tuple[Mutation, ...] = (
         tests=("tests/versions/test_admission.py::test_who_was_suppressed_for_the_values_of_a_block_is_frozen",),
     ),
     Mutation(
+        "source: a text that stands for bytes is taken for bytes",
+        "source/open.py",
+        "compared=admitted is not base)",
+        "compared=False)",
+        tests=("tests/release/test_later_runs.py::test_bytes_are_shown_again_as_they_were",),
+    ),
+    Mutation(
         "cohort: smaller than a block must be",
         "versions/withdrawals.py",
         "    if declared < least:",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -58,15 +58,22 @@ NOTHING: Mapping[str, Coded] = {}
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Rows that a run reads, and the columns of the source that they are made of."""
+    """Rows that a run reads, and the columns of the source that they are made of.
+
+    compared: whether the rows have each column in the type that it compares in. A value is turned into that type once:
+    the text of bytes is not bytes.
+    """
 
     spec: Spec
     session: Session
     relation: sa.FromClause
     columns: dict[str, Column]
+    compared: bool = field(default=False, kw_only=True)
 
     def expression(self, name: str) -> Expression:
         """A source column in the type that it compares in."""
+        if self.compared:
+            return self.relation.c[name]
         return self.session.comparable(self.relation.c[name], self.columns[name])
 
     def observed(self, name: str) -> Observed:

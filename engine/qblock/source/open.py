@@ -112,8 +112,8 @@ class SourceTable(Scan):
 
 
 Admitted = Callable[[Session, sa.TableClause, dict[str, Column]], sa.FromClause]
-"""Takes the source's table and gives what is released of it: a relation with the columns that a run reads. One whose
-attribute `instead` is true reads nothing of the table."""
+"""Takes the source's table and gives what is released of it: that table, or a relation with the columns that a run
+reads, in the types that they compare in. One whose attribute `instead` is true reads nothing of the table."""
 
 
 def open_source(
@@ -158,6 +158,7 @@ def open_source(
         session,
         released.relation,
         released.columns,
+        compared=released.compared,
         hierarchies=sets.coding.hierarchies,
         dimensions=tuple(dimension for _, dimension in quasi.values()),
         sensitives=_sensitives(scanned, sets, domains),
@@ -178,7 +179,8 @@ def _admit(spec: Spec, session: Session, relation: Admitted | None, recoding: Re
         columns = recoding.columns(columns, session.engine)
     if spec.entity is not None:
         check_entity(spec, session, base.c[spec.entity], columns[spec.entity])
-    return Scan(spec, session, base if relation is None else relation(session, base, columns), columns)
+    admitted = base if relation is None else relation(session, base, columns)
+    return Scan(spec, session, admitted, columns, compared=admitted is not base)
 
 
 def _scan(admitted: Scan, *, computed: bool) -> Scan:

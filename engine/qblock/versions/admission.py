@@ -66,7 +66,7 @@ class Admission:
         """The source's table, or a query over it with the columns that a run reads (the login may be granted no other);
         reads the crosswalk in the session's snapshot.
 
-        The quasi-identifiers come out in the type that they compare in.
+        The columns of a query are in the types that they compare in.
         """
         entity = self.spec.entity
         if entity is None or self.spec.versions.joint == "none":
@@ -88,7 +88,8 @@ class Admission:
             person = session.comparable(table.c[entity], columns[entity])
             who = crosswalk.entity(entity_text(session, person, columns[entity], first), table).label(DIGEST)
             read = [column for column in table.c if column.name in columns_read(self.spec)]
-            rows = sa.select(*read, who).subquery("qblock_source")
+            values = [_compared(session, column, columns[column.name]) for column in read]
+            rows = sa.select(*values, who).subquery("qblock_source")
             self.everybody = rows
             if not names and self.excluded is None and not self.leaving:
                 # Where everybody's digest was asked for, it is not asked for again.
@@ -118,8 +119,7 @@ class Admission:
     def _moved(self, session: Session, rows: sa.FromClause, columns: dict[str, Column]) -> Query:
         assert self.known is not None
         names = self.spec.quasi_identifiers
-        values = {name: session.comparable(rows.c[name], columns[name]) for name in names}
-        now = join_texts([session.text_of(value, columns[name].kind) for name, value in values.items()])
+        now = join_texts([session.text_of(rows.c[name], columns[name].kind) for name in names])
         layout = sa.cast(sa.literal(canonical(list(names))), sa.Text)
         both = rows.join(self.known, self.known.c.entity == rows.c[DIGEST])
         counted = sa.select(sa.func.count()).select_from(both)
@@ -139,7 +139,7 @@ class Admission:
                     raise cannot_hold(columns[name])
 
     def _frozen(
-        self, session: Session, raw: sa.ColumnElement[Any], column: Column, layouts: Sequence[str]
+        self, session: Session, now: sa.ColumnElement[Any], column: Column, layouts: Sequence[str]
     ) -> sa.ColumnElement[Any]:
         assert self.known is not None
         cases = []
@@ -149,7 +149,6 @@ class Admission:
                 text = part_of(self.known.c.place, position)
                 same = self.known.c.names == as_text(layout)
                 cases.append((same, session.convert(text, column)))
-        now = session.comparable(raw, column)
         return sa.case(*cases, else_=now) if cases else now
 
     def _without(self, session: Session, query: Query, rows: sa.FromClause) -> Query:
@@ -160,6 +159,11 @@ class Admission:
             leaving = load_texts(session, entity=self.leaving)
             query = query.where(who.not_in(sa.select(leaving.c.entity)))
         return query
+
+
+def _compared(session: Session, column: sa.ColumnClause[Any], of: Column) -> sa.ColumnElement[Any]:
+    value = session.comparable(column, of)
+    return value if value is column else value.label(column.name)
 
 
 def frozen(crosswalk: Crosswalk, release: str) -> Query:

@@ -198,7 +198,7 @@ def units_moved(crosswalk: Crosswalk, source: SourceTable, shown: sa.FromClause,
     newest = recorded(crosswalk, source.spec.release)[-1]
     if newest.hierarchies == canonical({h.attribute: h.digest() for h in source.origins}):
         return 0
-    joined, codes = coded(replace(source, relation=shown), node)
+    joined, codes = coded(replace(source, relation=shown, compared=True), node)
     name = sa.func.substr(shown.c[UNIT], HEXADECIMAL + 1, type_=sa.Text).label("name")
     columns = {f"q{i}": code for i, code in codes.items()}
     number = sa.func.count(sa.distinct(shown.c[UNIT])).label("n")
