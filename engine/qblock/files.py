@@ -41,6 +41,8 @@ def problem_of(path: str | Path) -> str | None:
     """What is wrong with what is at a path, as the end of a sentence; None for a file that this user has permission to
     read, and where there is nothing. Opens nothing."""
     path = Path(path)
+    if "\0" in str(path):
+        return "has a NUL character in its name"
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:

@@ -55,6 +55,15 @@ CASES: dict[str, tuple[dict[str, list[Any]], dict[str, Any], type[QblockError]]]
 }
 
 
+@pytest.mark.each_engine
+def test_a_schema_that_the_engine_keeps_for_itself_is_refused(job: Job) -> None:
+    kept = {"duckdb": ("temp", "SYSTEM", "memory", "v1", "pg_catalog"), "postgresql": ("pg_mine", "information_schema")}
+    for schema in kept[job.engine]:
+        job.settings["publish"]["schema"] = schema
+        with pytest.raises(InputError, match=rf"keeps the name {schema} for itself; publish in another schema: "):
+            preview(job.spec)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_plan_ends_as_a_run_does(make_job: MakeJob, case: str) -> None:
     columns, settings, error = CASES[case]

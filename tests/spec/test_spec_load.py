@@ -143,7 +143,7 @@ WRONG = [
     ("clinic.inpatient", "clinic..inpatient", "'clinic..inpatient' is not a table; write table, or schema.table (on"),
     ("search:", "serch:", "14: serch: unknown key; did you mean search? valid: version, release, source"),
     ("insensitive", "insensitve", "10: attributes.ward.role: 'insensitve' is not valid; did you mean insensitive?"),
-    ("{digits: 5}", "{digits: 0}", "hierarchy.digits: 0 is out of range; valid: a whole number >= 1"),
+    ("{digits: 5}", "{digits: 0}", "hierarchy.digits: 0 is out of range; valid: a whole number from 1 to 99"),
     ("{digits: 5}", "{digits: 5, form: right}", "hierarchy.form: unknown key; did you mean from? valid: digits, from"),
     ("{digits: 5}", "{digits: 5, from: middle}", "hierarchy.from: 'middle' is not valid; valid: right, left"),
     (

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from qblock.canonical import decimal_text
 from qblock.comparison import NUMBERS, Kind
 from qblock.errors import InputError, choices, counted, quoted
-from qblock.hierarchy.core import TOP, Hierarchy
+from qblock.hierarchy.core import TOP, Hierarchy, check_labels, check_levels
 from qblock.hierarchy.cuts import Grid
 from qblock.hierarchy.files import with_top
 from qblock.hierarchy.labels import Labels, Texts, as_texts, matching, one_text, places, texts, whole
@@ -26,6 +26,7 @@ WEEKS = ("day", "week", "iso_year")
 MONTHS = ("day", "month", "quarter", "year")
 UNITS = (*WEEKS, *MONTHS[1:])
 Number = int | Fraction
+MOST_EDGES = 10_000
 OR_TOP = "or write `uncovered: top` (they become *)"
 MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamptz", "text")
 """Kinds of columns that may hold dates."""
@@ -64,6 +65,7 @@ def digits(
     if kind not in ("integer", "text"):
         raise InputError(f"digits of {attribute}: a column of type {kind} has no digits; use ranges, dates or suppress")
     leaves = _sorted(attribute, values, kind)
+    check_labels(attribute, n + 1, len(leaves), n)
     padded = pc.utf8_lpad(leaves, n, "0") if kind == "integer" else leaves
     fit = whole(pc.utf8_length(padded)) == n
     if kind == "integer":
@@ -91,6 +93,7 @@ def check_widths(widths: tuple[int | Fraction, ...]) -> None:
     """Raise ValueError unless the widths are positive, growing, and each a multiple of the one before."""
     if not widths:
         raise ValueError("there is no width; write one or more: [5, 10, 20]")
+    check_levels(len(widths) + 2, "Write fewer widths")
     if min(widths) <= 0:
         raise ValueError(f"the width {decimal_text(min(widths))} is out of range; valid: above 0")
     for fine, coarse in itertools.pairwise(widths):
@@ -178,9 +181,11 @@ def check_finest(step: Number | None, points: Sequence[Number]) -> None:
 
 
 def check_edges(given: Sequence[Number]) -> None:
-    """Raise ValueError for edges that do not ascend."""
+    """Raise ValueError for edges that do not ascend, or that are too many."""
     if not given:
         raise ValueError("the list is empty; write where ranges begin, in order: [0, 1, 5, 10]")
+    if len(given) > MOST_EDGES:
+        raise ValueError(f"the list has {len(given):,} edges; valid: at most {MOST_EDGES:,}. Use a CSV file")
     for lower, upper in itertools.pairwise(given):
         if lower >= upper:
             raise ValueError(f"{decimal_text(Fraction(upper))} is not above {decimal_text(Fraction(lower))}; sort them")

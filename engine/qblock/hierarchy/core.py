@@ -22,6 +22,34 @@ BITS = 63
 """Of a whole number that every engine has."""
 TOP = "*"
 LISTED = 20
+MOST_LEVELS = 100
+"""Of a hierarchy, with the leaves and `*`: a search keeps a code, a label and a part of a path for each level."""
+MOST_LABELS = 100_000_000
+"""Of all levels and leaves together: each takes some 30 bytes."""
+MOST_CHARACTERS = 1_000_000_000
+"""Of the labels that a builder writes, each as long as the value."""
+
+
+def check_levels(levels: int, wanted: str) -> None:
+    """Raise ValueError for more levels than a hierarchy may have. wanted: the remedy."""
+    if levels > MOST_LEVELS:
+        raise ValueError(f"a hierarchy of {levels:,} levels is too large; valid: at most {MOST_LEVELS}. {wanted}")
+
+
+def check_labels(attribute: str, levels: int, leaves: int, width: int = 1) -> None:
+    """Raise InputError for more labels than are held in memory. width: of each, in characters."""
+    labels = levels * leaves
+    wanted = "Write fewer levels, or round the values in a view"
+    if labels > MOST_LABELS:
+        raise InputError(
+            f"the hierarchy of {attribute} has {levels} levels of {leaves:,} leaves, {labels:,} labels; valid: at most "
+            f"{MOST_LABELS:,}. {wanted}"
+        )
+    if labels * width > MOST_CHARACTERS:
+        raise InputError(
+            f"the hierarchy of {attribute} has {levels} levels of {leaves:,} leaves, each label of {width} characters; "
+            f"valid: at most {MOST_CHARACTERS:,} characters in all. {wanted}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from qblock.canonical import decimal_text
+from qblock.hierarchy.core import check_levels
 
 Point: TypeAlias = int | Fraction | date
 DAY = 86_400
@@ -55,6 +56,8 @@ class Grid:
                 f"no cut lies between low {shown(self.low)} and high {shown(self.high)}; "
                 "write a smaller min_width, or another start"
             )
+        # Cells of twice, four times as much and so on: a level for each bit of their number.
+        check_levels((last - first + 1).bit_length() + 2, "Write a larger min_width")
 
     @property
     def of_dates(self) -> bool:

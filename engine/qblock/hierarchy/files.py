@@ -15,7 +15,7 @@ import pyarrow.csv
 
 from qblock.errors import InputError
 from qblock.files import read_input
-from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem, nests
+from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem, check_labels, check_levels, nests
 from qblock.hierarchy.labels import Labels, as_texts
 
 Layout = Literal["header", "semicolons"]
@@ -30,6 +30,7 @@ def from_csv(path: str | Path, attribute: str | None = None, layout: Layout = "h
     problems, each with its line).
     """
     text = read_input(path, "the hierarchy file", newline="")
+    _check_header(text, DELIMITERS[layout], path)
     plain = _plain(text, attribute) if layout == "header" else None
     if plain is not None:
         return plain
@@ -78,6 +79,7 @@ def write_csv(hierarchy: Hierarchy, path: str | Path, layout: Layout = "header")
 
 def with_top(attribute: str, names: Sequence[str], labels: Sequence[Sequence[str | None]]) -> Hierarchy:
     """Columns of labels with a level `*` above them, unless the last of several is one."""
+    check_labels(attribute, len(labels) + 1, len(labels[0]))
     columns = [level if isinstance(level, Labels) else Labels.of(level) for level in labels]
     last = columns[-1].distinct
     if len(columns) < 2 or (len(last) and last.to_pylist() != [TOP]):
@@ -118,6 +120,15 @@ def from_columns(names: Sequence[str], columns: Sequence[pa.ChunkedArray], attri
     leaves, *above = map(as_texts, columns)
     hierarchy = with_top(attribute, names, [Labels.of(leaves), *map(Labels.of, above)])
     return hierarchy if nests(hierarchy.columns, observed=False) else None
+
+
+def _check_header(text: str, delimiter: str, path: str | Path) -> None:
+    """Raise InputError for too many levels. A name may hold the delimiter, which counts as one more."""
+    header = text.lstrip("\r\n").partition("\n")[0]
+    try:
+        check_levels(header.count(delimiter) + 1, "Leave levels out")
+    except ValueError as error:
+        raise InputError(f"{path}:1: {error}") from None
 
 
 def _named(names: Sequence[str]) -> bool:

@@ -160,6 +160,16 @@ def check_names(spec: Spec) -> None:
         of[name.casefold()] = what
 
 
+def reserved_schema(spec: Spec, server: str, kept: re.Pattern[str]) -> None:
+    """Raise InputError for a schema whose name the engine keeps for itself."""
+    schema = spec.publish.schema
+    if kept.fullmatch(schema):
+        raise InputError(
+            f"{spec.at('publish', 'schema')}: {server} keeps the name {schema} for itself; publish in another schema: "
+            "publish: {schema: published}"
+        )
+
+
 def block_columns(
     columns: Sequence[PublishedColumn],
     quoted: Callable[[str], str],

@@ -32,6 +32,7 @@ SUGGESTED = re.compile(r"did you mean (.*?)\? valid: ", re.DOTALL)
 """As `choices` writes it."""
 LONGEST_NUMBER = 200
 MOST_NODES = 200_000
+"""Of a file, or of what its aliases repeat."""
 DEEPEST = 50
 MOST_KEPT = 20_000
 """Characters of a text whose nodes are kept."""
@@ -157,7 +158,7 @@ def parse(text: str, file: str, environment: Mapping[str, str]) -> Document:
             what = "put the URL in quotes"
         if mark and "${" in text.splitlines()[min(mark.line, text.count("\n") - 1)]:
             what += '; inside { } and [ ] a variable needs quotes: "${NAME}"'
-        document.problems.append(Problem(*place, "", f"not YAML: {what}"))
+        document.problems.append(Problem(*place, "", what if isinstance(error, _TooLarge) else f"not YAML: {what}"))
         return document
     except yaml.YAMLError as error:
         document.problems.append(Problem(1, 1, "", f"not YAML: {str(error).splitlines()[0]}"))
@@ -172,8 +173,32 @@ def parse(text: str, file: str, environment: Mapping[str, str]) -> Document:
     return document
 
 
+class _TooLarge(yaml.MarkedYAMLError):
+    """A file that is YAML, and more than is read of one."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes a file that is neither too large nor too deep, which the parser finds out by itself too late."""
+
+    depth = nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.depth, self.nodes = self.depth + 1, self.nodes + 1
+        problem = None
+        if self.depth > DEEPEST:
+            problem = f"lists and mappings lie within each other more than {DEEPEST} deep; close the brackets"
+        elif self.nodes > MOST_NODES:
+            problem = f"the file has more than {MOST_NODES:,} values; write long lists to files, and name these"
+        if problem is not None:
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise _TooLarge(problem=problem, problem_mark=event.start_mark)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
 def _compose(text: str) -> Any:
-    return yaml.compose(text, Loader=yaml.SafeLoader)
+    return yaml.compose(text, Loader=_Loader)
 
 
 # One spec is read again and again, by the jobs of a process and by releases that share a ledger.
@@ -194,8 +219,12 @@ class _YamlReader:
     def value(self, node: yaml.Node, path: Path) -> Any:
         self.document.places.setdefault(path, _place(node))
         self.nodes += 1
-        if id(node) in self.open or self.nodes > MOST_NODES:
-            self.document.wrong(path, "an alias that refers to itself, or that repeats too often; write the value out")
+        if id(node) in self.open:
+            self.document.wrong(path, "an alias that refers to itself; write the value out")
+            return None
+        if self.nodes > MOST_NODES:
+            if self.nodes == MOST_NODES + 1:
+                self.document.wrong(path, f"aliases repeat more than {MOST_NODES:,} values; write the values out")
             return None
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, path)
@@ -303,8 +332,12 @@ class _MappingReader:
     def value(self, given: Any, path: Path) -> Any:
         self.document.places[path] = (1, 1)
         self.nodes += 1
-        if len(path) > DEEPEST or self.nodes > MOST_NODES:
-            self.document.wrong(path, "a value that holds itself, or too many; write it out")
+        if len(path) > DEEPEST:
+            self.document.wrong(path, f"values lie within each other more than {DEEPEST} deep, or one holds itself")
+            return None
+        if self.nodes > MOST_NODES:
+            if self.nodes == MOST_NODES + 1:
+                self.document.wrong(path, f"there are more than {MOST_NODES:,} values; write long lists to files")
             return None
         if type(given).__module__ == "numpy" and hasattr(given, "item") and not getattr(given, "shape", None):
             given = given.item()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -131,7 +132,7 @@ def read_items(read: Callable[[object], Any], raw: Iterable[object]) -> list[Any
 
 def _named(raw: object) -> str:
     text = text_of(raw)
-    if not text.strip():
+    if not text.strip() or "\0" in text:
         raise ValueError("{it} is not a name; write one")
     return text
 
@@ -140,7 +141,7 @@ def table_parts(text: str) -> tuple[str, ...]:
     """The parts of `schema.table`; a part in double quotes may hold dots. Raises ValueError."""
     parts = re.findall(r'"((?:[^"]|"")+)"(?:\.|$)|([^".]+)(?:\.|$)', text)
     whole = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
-    if whole != text or not 1 <= len(parts) <= 3:
+    if whole != text or not 1 <= len(parts) <= 3 or "\0" in text:
         raise ValueError("{it} is not a table; write table, or schema.table (on Spark catalog.schema.table, too)")
     return tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in parts)
 
@@ -159,6 +160,8 @@ def _url(raw: object) -> SecretUrl:
         raise ValueError('this is not a SQLAlchemy URL; write one, with its secrets as variables: "${WAREHOUSE_URL}"')
     if problem := url_problem(raw):
         raise ValueError(problem)
+    if "\0" in raw or "%00" in raw:
+        raise ValueError("the database URL has a NUL character; remove it")
     return SecretUrl(raw)
 
 
@@ -286,12 +289,27 @@ Cohort = Annotated[
 ]
 Age = Annotated[timedelta, Checked(_age, TIMES)]
 Duration = Annotated[timedelta, Checked(duration, TIMES)]
-Memory = Annotated[
-    str,
-    matching(
-        r"[1-9][0-9]*(\.[0-9]+)? *([KMGT]i?B|kB)", "is not an amount of memory; write one with its unit: 512MB, 4GB"
-    ),
-]
+AMOUNT = matching(
+    r"[1-9][0-9]*(\.[0-9]+)? *([KMGT]i?B|kB)", "is not an amount of memory; write one with its unit: 512MB, 4GB"
+)
+LEAST_MEMORY = "16MB"
+"""Below, the embedded database does not open a file, or only with luck."""
+
+
+def in_bytes(limit: str) -> int:
+    """`512MB` or `1.5 GiB` in bytes; such an amount was checked when the spec was read."""
+    number, unit = re.fullmatch(r"([0-9.]+) *([kKMGT]i?)B", limit).groups()  # type: ignore[union-attr]
+    return int(Decimal(number) * (1024 if unit.endswith("i") else 1000) ** ("KMGT".index(unit[0].upper()) + 1))
+
+
+def _memory(raw: object) -> str:
+    text: str = AMOUNT.read(raw)
+    if in_bytes(text) < in_bytes(LEAST_MEMORY):
+        raise ValueError(f"{{it}} is too little memory; valid: {LEAST_MEMORY} or more")
+    return text
+
+
+Memory = Annotated[str, Checked(_memory, AMOUNT.schema)]
 StorageVersion = Annotated[
     str,
     matching(

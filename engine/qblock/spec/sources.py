@@ -14,21 +14,30 @@ from pydantic.dataclasses import dataclass
 
 from qblock.comparison import Kind
 from qblock.hierarchy import Grid, Hierarchy, HierarchyError, Layout, cuts, dates, digits, edges, ranges, suppress
-from qblock.hierarchy.builders import UNITS, check_edges, check_ends, check_finest, check_units, check_widths
+from qblock.hierarchy.builders import (
+    MOST_EDGES,
+    UNITS,
+    check_edges,
+    check_ends,
+    check_finest,
+    check_units,
+    check_widths,
+)
+from qblock.hierarchy.core import MOST_LEVELS, check_levels
 from qblock.hierarchy.written import LabelForm
-from qblock.models.base import more_than
+from qblock.models.base import Range, more_than
 from qblock.spec.fields import (
     NUMBERS,
     Checked,
     Level,
     Name,
-    Positive,
     TableName,
     exact_number,
     in_range,
     key,
     listed,
     text_of,
+    whole_number,
 )
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -51,7 +60,14 @@ def _point(raw: object) -> int | Fraction | date:
         raise ValueError("{it} is neither a number nor a date; write 0, or 2000-01-01") from None
 
 
+def _check_columns(columns: Sequence[str]) -> None:
+    check_levels(len(columns) + 1, "Leave columns out")
+
+
 Step = Annotated[int | Fraction, in_range(more_than(0), "a number above 0, which each width is a multiple of")]
+Length = Annotated[
+    int, in_range(Range(1, MOST_LEVELS - 1), f"a whole number from 1 to {MOST_LEVELS - 1}", whole_number)
+]
 Unit = Literal["day", "week", "month", "quarter"]
 Exact = Annotated[int | Fraction, Checked(exact_number, NUMBERS)]
 Width = Annotated[int | Fraction, Checked(exact_number, {"type": "number", "exclusiveMinimum": 0})]
@@ -59,14 +75,19 @@ Widths = Annotated[
     tuple[int | Fraction, ...],
     Checked(
         listed(exact_number, "the widths, finer first: [5, 10, 20]", check=check_widths),
-        {"type": "array", "minItems": 1, "items": {"type": "number", "exclusiveMinimum": 0}},
+        {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MOST_LEVELS - 2,
+            "items": {"type": "number", "exclusiveMinimum": 0},
+        },
     ),
 ]
 Ends = Annotated[
     tuple[int | Fraction, ...],
     Checked(
         listed(exact_number, "where ranges begin, in order: [0, 1, 5, 10]", check=check_edges),
-        {"type": "array", "minItems": 1, "uniqueItems": True, "items": NUMBERS},
+        {"type": "array", "minItems": 1, "maxItems": MOST_EDGES, "uniqueItems": True, "items": NUMBERS},
     ),
 ]
 Units = Annotated[
@@ -79,8 +100,8 @@ Units = Annotated[
 Columns = Annotated[
     tuple[str, ...],
     Checked(
-        listed(text_of, "a list of columns, leaf first", 1),
-        {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}},
+        listed(text_of, "a list of columns, leaf first", 1, _check_columns),
+        {"type": "array", "minItems": 1, "maxItems": MOST_LEVELS - 1, "uniqueItems": True, "items": {"type": "string"}},
     ),
 ]
 Point = Annotated[
@@ -147,7 +168,7 @@ class Digits(HierarchySource):
 
     form = "digits"
     example = "{digits: 5}"
-    digits: Positive = key("The length of the codes; each level masks one character more.", 5)
+    digits: Length = key("The length of the codes; each level masks one character more.", 5)
     from_: Annotated[
         Literal["right", "left"],
         key("The end at which masking begins.", "right", "left", alias="from"),

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 import stat
 import tempfile
 from contextlib import suppress
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
 from qblock.errors import QblockError
+from qblock.spec.fields import in_bytes as in_bytes
 
 DATABASE, CLIENT = Fraction(7, 10), Fraction(1, 5)
 """Of a limit, where the database is in this process: the rest is what Python and both their overheads take."""
 UNLIMITED = 1 << 30
 """Bytes for what is fetched, where there is no limit."""
-
-
-def in_bytes(limit: str) -> int:
-    """`512MB` or `1.5 GiB` in bytes; such an amount was checked when the spec was read."""
-    number, unit = re.fullmatch(r"([0-9.]+) *([kKMGT]i?)B", limit).groups()  # type: ignore[union-attr]
-    return int(Decimal(number) * (1024 if unit.endswith("i") else 1000) ** ("KMGT".index(unit[0].upper()) + 1))
 
 
 def of_embedded(limit: str) -> str:

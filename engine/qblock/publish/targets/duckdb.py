@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from qblock.ledger.stamps import TAGGED, ObjectTag
 from qblock.ledger.store import FOLDER, Store, make_private
 from qblock.publish.copy import Copy
 from qblock.publish.digest import content_digest
-from qblock.publish.helpers import Shown, check_names
+from qblock.publish.helpers import Shown, check_names, reserved_schema
 from qblock.publish.targets.duckdb_files import (
     comments_on_helpers,
     copy_file,
@@ -54,6 +55,8 @@ from qblock.warehouse.source_files import found_files
 MAIN = "main"
 ALIAS = "qblock_target"
 VERSIONS = "versions"
+RESERVED = re.compile(r"temp|system|memory|pg_catalog|information_schema|v[0-9]+", re.IGNORECASE)
+"""Schemas that are views of the catalog, and names of databases: the session's own, and the file of a version."""
 WHOLE = "whoever can read a DuckDB file reads everything in it, and DuckDB has no GRANT: the file system decides"
 PUBLISH_AGAIN = "what readers see is checked apart; publish again for a whole copy: qblock release SPEC --force"
 OFFICER = (
@@ -114,6 +117,7 @@ class DuckdbTarget:
                 f"{where}: {self.file} is in a folder that does not exist; name a file in a folder that exists"
             )
         check_names(self.spec)
+        reserved_schema(self.spec, "DuckDB", RESERVED)
         if not duckdb_session.knows_storage(self.storage):
             raise InputError(
                 f"{self.spec.at('publish', 'storage_version')}: DuckDB {duckdb.__version__} cannot write for "

@@ -21,7 +21,7 @@ from qblock.ledger.stamps import ObjectTag
 from qblock.ledger.store import SCHEMA, Store
 from qblock.ledger.stores.postgresql import WRITTEN
 from qblock.publish.copy import Copy
-from qblock.publish.helpers import Shown, check_names
+from qblock.publish.helpers import Shown, check_names, reserved_schema
 from qblock.publish.targets import postgresql_access as access
 from qblock.publish.targets.postgresql_needs import home_of, needs, readers_of
 from qblock.publish.targets.postgresql_tables import (
@@ -53,6 +53,9 @@ from qblock.warehouse.lock_waits import (
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
 from qblock.warehouse.protocol import Session, TableName, quote
 from qblock.warehouse.rights import Needs
+
+RESERVED = re.compile(r"pg_.*|information_schema", re.DOTALL)
+"""Schemas that are the server's."""
 
 
 class PostgresqlTarget:
@@ -89,6 +92,7 @@ class PostgresqlTarget:
                     "PostgreSQL keeps of a name; shorten it"
                 )
         check_names(self.spec)
+        reserved_schema(self.spec, "PostgreSQL", RESERVED)
         if self.spec.publish.schema == SCHEMA:
             raise InputError(
                 f"{self.spec.at('publish', 'schema')}: {SCHEMA} is the private schema; publish in another one"
