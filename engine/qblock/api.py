@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from qblock.tables import audit as audit
     from qblock.tables import profile as profile
     from qblock.tables import propose_spec as propose_spec
+    from qblock.warehouse.driver_errors import explained as explained
 
 _MODULES = {
     "qblock.files": "OwnFile",
@@ -103,6 +104,7 @@ _MODULES = {
     "qblock.search.progress": "SearchProgress",
     "qblock.spec.schema": "json_schema",
     "qblock.tables": "anonymize audit profile propose_spec",
+    "qblock.warehouse.driver_errors": "explained",
 }
 """Where each name is defined: it is imported when it is first used, so that a search does not wait for the job."""
 

@@ -97,27 +97,32 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def hide_tracebacks(function: Callable[P, R]) -> Callable[P, R]:
+def hide_tracebacks(
+    function: Callable[P, R], explain: Callable[[BaseException], QblockError | None] = lambda error: None
+) -> Callable[P, R]:
     """The function, with our errors alone: what a driver says of one may quote the data, and a notebook prints it.
 
     A method of an object with `name_values` keeps it: its caller shows tracebacks only to those who may see the data.
+    explain: the error to raise for a driver's; None for any other.
     """
 
     @functools.wraps(function)
     def called(*arguments: P.args, **named: P.kwargs) -> R:
         try:
             return function(*arguments, **named)
-        except QblockError as error:
-            if arguments and getattr(arguments[0], "name_values", False):
+        except Exception as error:
+            shown = bool(arguments) and getattr(arguments[0], "name_values", False)
+            ours = error if isinstance(error, QblockError) else explain(error)
+            if ours is None or (shown and ours is error):
                 raise
-            raise error from None
+            raise ours from (error if shown else None)
 
     return called
 
 
-def hide_all_tracebacks(cls: type[T]) -> type[T]:
+def hide_all_tracebacks(cls: type[T], explain: Callable[[BaseException], QblockError | None]) -> type[T]:
     """A class whose public methods raise our errors alone (see `hide_tracebacks`)."""
     for name, value in list(vars(cls).items()):
         if isinstance(value, FunctionType) and not name.startswith("_"):
-            setattr(cls, name, hide_tracebacks(value))
+            setattr(cls, name, hide_tracebacks(value, explain))
     return cls

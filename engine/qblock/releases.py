@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qblock import results
-from qblock.errors import InputError, hide_all_tracebacks
+from qblock.errors import InputError, QblockError, hide_all_tracebacks
 from qblock.files import OwnFile
 from qblock.spec import Spec, load_spec, spec_of
 from qblock.spec.fields import duration
@@ -29,7 +30,14 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 
-@hide_all_tracebacks
+def _explained(error: BaseException) -> QblockError | None:
+    """Our error for a driver's, whose engines are imported for one alone."""
+    from qblock.warehouse.driver_errors import explained
+
+    return explained(error)
+
+
+@partial(hide_all_tracebacks, explain=_explained)
 class Release:
     """One release. Nothing is opened until a method is called, and nothing stays open after it.
 
@@ -438,7 +446,7 @@ class Release:
                     yield OwnFile(stated, f"the {kind} of {name}")
 
 
-@hide_all_tracebacks
+@partial(hide_all_tracebacks, explain=_explained)
 class Ledger:
     """The private state of all releases of a place."""
 

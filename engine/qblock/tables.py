@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from qblock.spec.model import ROLES
 from qblock.spec.source_file import ColumnType, ending
 from qblock.warehouse.arrow import taken, taken_schema
 from qblock.warehouse.copied import CopiedWarehouse, SourceFacts, check_names
+from qblock.warehouse.driver_errors import explained
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.engines import copied, files_warehouse, open_warehouse, warehouse_of
 from qblock.warehouse.protocol import TableName, Warehouse
@@ -58,7 +60,7 @@ ONE_PUBLICATION = (
 )
 
 
-@hide_tracebacks
+@partial(hide_tracebacks, explain=explained)
 def audit(
     data: Any,
     quasi_identifiers: Sequence[str],
@@ -103,7 +105,7 @@ def audit(
         return Audited.model_validate(audited)
 
 
-@hide_tracebacks
+@partial(hide_tracebacks, explain=explained)
 def anonymize(
     data: Any,
     quasi_identifiers: Mapping[str, Any],
@@ -233,7 +235,7 @@ def _counted_again(
     return counted
 
 
-@hide_tracebacks
+@partial(hide_tracebacks, explain=explained)
 def profile(data: Any, *, table: str | None = None, types: Mapping[str, str] | None = None) -> Profiled:
     """A first look at a table: distinct values and NULLs of each column, and the role that is proposed for it.
 

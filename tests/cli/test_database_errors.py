@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,9 @@ from psycopg import sql
 from release.jobs import Job
 
 from qblock.cli.app import run
-from qblock.errors import Busy, QblockError
+from qblock.errors import Busy, InputError, QblockError
 from qblock.ledger.history import history
+from qblock.releases import Release
 from qblock.warehouse import TableName, open_warehouse
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.postgresql_faults import explain_postgresql
@@ -96,6 +98,51 @@ def test_debug_shows_the_drivers_text_on_a_terminal_alone(
     assert "viral" not in capfd.readouterr().err
     assert run(["--debug", "release", str(path), "--quiet"]) == 1
     assert "viral" in capfd.readouterr().err
+
+
+ENDED: dict[str, Any] = {
+    "duckdb": (duckdb.OutOfMemoryException, "DuckDB has no memory left (OutOfMemoryException)"),
+    "postgresql": (psycopg.OperationalError, "database not reachable: the connection was lost"),
+}
+
+
+def test_an_error_of_a_driver_that_no_statement_has_is_told_as_the_others(
+    job: Job, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from a commit, or the end of a session."""
+    error, said = ENDED[job.engine]
+
+    def ends(*_: Any) -> None:
+        raise sa.exc.OperationalError(SECRET, {}, error(SECRET))
+
+    monkeypatch.setattr("qblock.release.job.Job.settle_unfinished", ends)
+    assert run(["release", str(job.write()), "--quiet"]) == 1
+    assert said in capfd.readouterr().err
+    assert history(job.spec)["events"][-1]["reason"].startswith(said)
+    with pytest.raises(QblockError, match=re.escape(said)) as raised:
+        Release(job.spec).publish()
+    assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_an_error_at_the_end_of_a_snapshot_hides_none_before_it(
+    warehouse: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB refuses the rollback, too, where there is no memory left."""
+    url = warehouse("people", {"name": ["Erika"]})
+
+    def full(*_: Any) -> None:
+        raise duckdb.OutOfMemoryException(SECRET)
+
+    for raised in (InputError("the first one"), None):
+        opened = open_warehouse(url, Path())
+        with pytest.raises(QblockError) as caught, opened.snapshot() as session:  # noqa: PT012
+            monkeypatch.setattr(session.connection.dialect, "do_rollback", full)
+            if raised is not None:
+                raise raised
+        monkeypatch.undo()
+        opened.close()
+        assert str(caught.value).startswith("the first one" if raised else "DuckDB has no memory left")
 
 
 def test_a_column_named_interrupted_is_no_ctrl_c(job: Job, capfd: pytest.CaptureFixture[str]) -> None:

@@ -78,6 +78,9 @@ STATEMENTS = [
     "LOCK TABLE",
     "UPDATE qblock.pointer",
     " AS elsewhere",
+    "what names of a schema stand for",
+    "SELECT qblock.view.schema",
+    "FROM pg_roles",
 ]
 
 
@@ -93,6 +96,60 @@ def test_a_session_that_ends_before_a_statement_is_no_internal_error(
     assert "ended the connection" in err or "ended its session" in err
     assert "internal error" not in err
     assert released.published() == before
+
+
+CALLS = [
+    (psycopg.Cursor, "execute"),
+    (psycopg.Cursor, "copy"),
+    (psycopg.Cursor, "fetchall"),
+    (psycopg.Connection, "commit"),
+    (psycopg.Connection, "rollback"),
+    (psycopg.Copy, "read"),
+]
+APART = 79
+"""Of so many calls of the driver one is met by a test."""
+
+
+class Ending:
+    """Ends the session that is used in a call of the driver. number: of the call; calls: how many there were."""
+
+    def __init__(self, url: str, patched: pytest.MonkeyPatch) -> None:
+        self.number, self.calls = 0, 0
+        self._url, self._connect = url, psycopg.connect
+        for owner, name in CALLS:
+            patched.setattr(owner, name, self._counted(getattr(owner, name)))
+
+    def _counted(self, call: Any) -> Any:
+        def counted(used: Any, *arguments: Any, **named: Any) -> Any:
+            self.calls += 1
+            if self.calls == self.number:
+                session = used if isinstance(used, psycopg.Connection) else used.connection
+                with self._connect(self._url, autocommit=True) as other:
+                    other.execute("SELECT pg_terminate_backend(%s, 5000)", [session.info.backend_pid])
+            return call(used, *arguments, **named)
+
+        return counted
+
+
+@pytest.mark.parametrize("first", [3, 30, 57])
+def test_a_session_that_ends_at_any_call_is_no_internal_error(
+    released: Job, first: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["release", str(released.write()), "--force", "--quiet"]
+    ending = Ending(released.url, monkeypatch)
+    assert run(command) == 0
+    calls, ended = ending.calls, 0
+    for number in range(first, calls, APART):
+        ending.number, ending.calls = number, 0
+        status = run(command)
+        err = capfd.readouterr().err
+        assert status in (0, 1), (number, err)
+        assert "internal error" not in err, (number, calls)
+        ended += status
+    assert ended
+    ending.number = 0
+    assert run(command) == 0
+    assert verify(released.spec).problems == ()
 
 
 def test_verification_that_loses_the_server_has_not_failed(released: Job, capfd: pytest.CaptureFixture[str]) -> None:

@@ -36,6 +36,15 @@ OUTPUT: tuple[Mutation, ...] = (
         tests=(f"{PRINTABLE}::test_every_character_that_nobody_sees_is_written_as_an_escape",),
     ),
     Mutation(
+        "output: an error of a driver leaves a step as it is",
+        "release/job.py",
+        "                    with drivers_translated():\n",
+        "                    with suppress():\n",
+        tests=(
+            "tests/cli/test_database_errors.py::test_an_error_of_a_driver_that_no_statement_has_is_told_as_the_others",
+        ),
+    ),
+    Mutation(
         "output: a result is readable by others where the umask says so",
         "cli/job.py",
         "written_whole(self.path, private=True)",

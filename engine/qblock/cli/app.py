@@ -214,7 +214,14 @@ def run(arguments: list[str]) -> int:
         except typer.Abort:
             return _ended(KeyboardInterrupt(), arguments, effects, debug)
         except (Exception, KeyboardInterrupt) as error:
-            return _ended(error, arguments, effects, debug)
+            return _ended(_explained(error), arguments, effects, debug)
+
+
+def _explained(error: BaseException) -> BaseException:
+    """Our error for a driver's that a command which is no method of a release has raised."""
+    from qblock.api import explained
+
+    return error if stopped(error) else explained(error) or error
 
 
 def _ended(error: BaseException, arguments: list[str], effects: Effects, debug: _Debug) -> int:

@@ -27,6 +27,7 @@ from qblock.versions.later import joint_check
 from qblock.versions.policy import policy_of
 from qblock.versions.policy.common import Restart
 from qblock.versions.withdrawals import check_cohorts
+from qblock.warehouse.driver_errors import drivers_translated
 from qblock.warehouse.engines import engine_of_source
 from qblock.warehouse.faults import denied
 from qblock.warehouse.rights import Right, missing_rights
@@ -262,12 +263,13 @@ class Job:
         One that returns a Restart has the run begin again with the snapshot. Whatever is raised is recorded, once
         the ledger can be written and while nothing is published.
         """
-        with self.store.running(), self.lock_held, names_of_a_run():
+        with drivers_translated(), self.store.running(), self.lock_held, names_of_a_run():
             try:
                 left = list(self.plan.steps)
                 while left and not self.unchanged:
                     self.reporter.begin(left[0])
-                    again = left[0].perform(self)
+                    with drivers_translated():
+                        again = left[0].perform(self)
                     if again is None:
                         del left[0]
                     else:

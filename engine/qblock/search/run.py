@@ -24,6 +24,7 @@ from qblock.source.columns import repeated_people
 from qblock.source.open import local_frequency_sets, worth_moving
 from qblock.spec import Spec
 from qblock.warehouse import Warehouse, warehouse_of
+from qblock.warehouse.driver_errors import drivers_translated
 from qblock.warehouse.engines import ENGINES, local_warehouse
 from qblock.warehouse.protocol import Session
 
@@ -57,7 +58,7 @@ def open_task(
 def open_snapshot(spec: Spec, *, name_values: bool = True, warehouse: Warehouse | None = None) -> Iterator[Session]:
     """Open the warehouse of a spec in one read-only session, whose reads all see the same state. name_values: whether
     errors may show values; warehouse: of the source, where it is not what the spec says; closed at the end too."""
-    with values_shown(name_values), ExitStack() as stack:
+    with drivers_translated(), values_shown(name_values), ExitStack() as stack:
         warehouse = warehouse or warehouse_of(spec)
         stack.callback(warehouse.close)
         yield stack.enter_context(warehouse.snapshot())

@@ -261,6 +261,7 @@ class DuckdbWarehouse:
         driver: Any = connection.connection.driver_connection
         beside = DuckdbBeside(driver)
         session: Session | None = None
+        failed = False
         try:
             with translated(facts):
                 connection.exec_driver_sql(f"SET temp_directory = {quote_text(str(self._spill.path))}")
@@ -281,6 +282,7 @@ class DuckdbWarehouse:
                 session.scalar(f"SELECT count(*) FROM duckdb_tables() WHERE database_name = '{SOURCE}'")
             yield session
         except BaseException:
+            failed = True
             # After Ctrl-C its threads still work on the statement, and a rollback would wait for them.
             with suppress(duckdb.Error):
                 driver.interrupt()
@@ -288,9 +290,11 @@ class DuckdbWarehouse:
             raise
         finally:
             beside.close()
-            connection.rollback()
-            if self.path is not None:
-                connection.exec_driver_sql(f"DETACH DATABASE IF EXISTS {SOURCE}")
+            # What led here is told, and not that nothing can be ended any more.
+            with suppress(sa.exc.SQLAlchemyError, duckdb.Error) if failed else translated(facts):
+                connection.rollback()
+                if self.path is not None:
+                    connection.exec_driver_sql(f"DETACH DATABASE IF EXISTS {SOURCE}")
             connection.close()
             if session is not None and session.shared:
                 self._engine.dispose()  # with the tables that were committed in it
