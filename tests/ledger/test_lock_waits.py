@@ -171,7 +171,8 @@ def test_no_lock_that_somebody_may_hold_is_waited_for_without_an_end(job: Job) -
         sa.event.remove(sa.Engine, "before_cursor_execute", asked)
     kinds = {next(filter(None, STRONG.match(statement).groups())) for statement, _ in waited}  # type: ignore[union-attr]
     assert kinds >= {"DROP", "ALTER", "LOCK", "CREATE", "COMMENT", "UPDATE", "SELECT", "INSERT INTO"}
-    assert [statement for statement, limit in waited if limit == 0] == []
+    # Ten minutes are the limit of statements that nobody waits behind.
+    assert [statement for statement, limit in waited if limit in (0, 600_000)] == []
     # Behind these readers would wait.
     assert [one for one in waited if KEEPS_OUT.match(one[0]) and one[1] > 100] == []
     assert sum(bool(KEEPS_OUT.match(statement)) for statement, _ in waited) > 5

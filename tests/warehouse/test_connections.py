@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 import qblock
-from qblock.errors import InputError
+from qblock.errors import Busy, InputError
 from qblock.ledger.stores import store_of_url
 from qblock.warehouse import TableName, duckdb_session, open_warehouse, postgresql_session
 from qblock.warehouse.duckdb import DuckdbWarehouse
@@ -328,3 +328,21 @@ def test_values_of_others_types_compare_as_text(postgresql_url: str) -> None:
             query = sa.select(value, value == expected[name].upper(), sa.func.count()).group_by(value).order_by(value)
             assert session.connection.execute(query).all() == [(expected[name], False, 1)]
     opened.close()
+
+
+def test_nothing_waits_for_ever_for_a_lock_or_for_a_server_that_is_gone(
+    postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(postgresql_session.SETTINGS, "lock_timeout", "50ms")
+    with psycopg.connect(postgresql_url) as other:
+        other.execute("CREATE TABLE people (a int)")
+        other.commit()
+        other.execute("LOCK TABLE people")
+        opened = open_warehouse(postgresql_url, Path())
+        said = "another session holds a lock that this run needs while reading table people .*55P03.*; try again later"
+        with opened.snapshot() as session:
+            given = session.connection.connection.driver_connection.info.get_parameters()
+            with pytest.raises(Busy, match=said):
+                session.fetch(sa.select(session.relation(TableName(None, "people")).c.a))
+        opened.close()
+    assert given.items() >= postgresql_session.ALIVE.items()

@@ -52,12 +52,23 @@ SETTINGS: dict[str, str] = {
     "transform_null_equals": "off",
     "gin_fuzzy_search_limit": "0",
     "default_transaction_isolation": "read committed",
+    # No statement waits for ever behind somebody who holds a lock on a table: what readers may wait for has less
+    # (`lock_waits`).
+    "lock_timeout": "10min",
     "client_min_messages": "error",
 }
 """Of every session, whatever the server, the database, the login or the environment has set."""
 
 SINCE = {"client_connection_check_interval": 14}
 """The first server that knows a setting. The dialect may have asked another server of an address."""
+
+ALIVE = {
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+"""Of the client: a server that is gone without a word is found out within a minute. What a URL says goes first."""
 
 CONNECTING = "qblock_connecting"
 """An attribute of the driver's errors: no connection was made, so that none was lost."""
@@ -107,7 +118,7 @@ def _connecting(url: sa.URL, path: tuple[str, ...]) -> Connect:
 
     # All of it before the dialect asks the server who it is, by functions that the path finds.
     def connect(record: Any) -> Any:
-        connection = _connected(dialect, arguments, {**parameters, "client_encoding": "utf8"})
+        connection = _connected(dialect, arguments, {**ALIVE, **parameters, "client_encoding": "utf8"})
         try:
             _check_encoding(url, connection)
             record.info[_LOGIN_PATH] = _settle(connection, url, path, record.info)
@@ -216,7 +227,7 @@ def bare(url: sa.URL, **parameters: Any) -> Any:
     url = url.set(drivername=DRIVER)
     dialect = _shared(url).dialect
     arguments, from_url = dialect.create_connect_args(url)
-    return dialect.connect(*arguments, **{**from_url, "client_encoding": "utf8", **parameters})
+    return dialect.connect(*arguments, **{**ALIVE, **from_url, "client_encoding": "utf8", **parameters})
 
 
 def split_path(text: str) -> tuple[str, ...]:
