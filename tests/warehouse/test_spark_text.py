@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import threading
 from pathlib import Path
+from typing import Any
+from weakref import WeakSet
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from hypothesis import given
@@ -17,9 +21,10 @@ from qblock.ledger.stores import store_of_url
 from qblock.profiling.first_spec import source_of_table
 from qblock.profiling.words import CODES
 from qblock.spec.urls import has_password
-from qblock.warehouse import TableName
+from qblock.warehouse import TableName, spark_client
 from qblock.warehouse.engines import parse_url
-from qblock.warehouse.faults import shown_url
+from qblock.warehouse.faults import Unreachable, shown_url
+from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_client import connect_url, explained
 from qblock.warehouse.spark_facts import SparkDialect
 
@@ -48,6 +53,69 @@ def test_the_client_reads_the_token_back() -> None:
 def test_a_fault_of_the_clients_own_threads_is_no_internal_error() -> None:
     with pytest.raises(QblockError, match=r"while reading table a\.b \(RuntimeError\)"), explained(["a.b"]):
         raise RuntimeError("cannot schedule new futures after shutdown")
+
+
+class Recorded:
+    """A client that keeps what it is sent; `closed` once its channel is."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str, Any]] = []
+        self.closed = threading.Event()
+        self.client = self._channel = self
+        self.write = self
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def createDataFrame(self, data: Any) -> Any:  # noqa: N802
+        self._data = data
+        return self
+
+    def format(self, _: str) -> Any:
+        return self
+
+    def saveAsTable(self, name: str) -> None:  # noqa: N802
+        self.sent.append(("made", name, self._data))
+
+    def insertInto(self, name: str) -> None:  # noqa: N802
+        self.sent.append(("more", name, self._data))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")
+def test_a_table_is_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One local relation of a million rows took the memory of a driver of 1 GB, and with it all later jobs."""
+    client: Any = Recorded()
+    table = pa.table({"n": pa.array(range(1000), pa.int64()), "t": pa.array(["text"] * 1000)})
+    monkeypatch.setattr("qblock.warehouse.spark.PART_BYTES", table.nbytes // 4)
+    session = SparkSession(client, "mine", lambda: None, {})
+    session.load("rows", table)
+    assert [how for how, _, _ in client.sent] == ["made", "more", "more", "more"]
+    assert {name for _, name, _ in client.sent} == {"`mine`.`rows`"}
+    assert pa.concat_tables([rows for _, _, rows in client.sent]).equals(table)
+    assert session.statements == 4
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")
+def test_a_server_that_does_nothing_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    client: Any = Recorded()
+    monkeypatch.setattr(spark_client, "STILL_SECONDS", 0.01)
+    monkeypatch.setattr(spark_client._here, "sessions", {client})
+    said = r"did nothing for .* minutes, and the run has given up while reading table a\.b: .*spark\.driver\.memory"
+    with pytest.raises(Unreachable, match=said), explained(["a.b"]), explained():  # noqa: PT012
+        assert client.closed.wait(60)
+        raise RuntimeError("the channel is closed")
+    monkeypatch.undo()
+    with pytest.raises(QblockError, match=r"did not carry out a statement"), explained():
+        raise RuntimeError("another fault")
+
+
+def test_progress_of_a_statement_winds_its_clock_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = spark_client._Clock(WeakSet())
+    monkeypatch.setattr(spark_client._here, "clock", clock)
+    clock._since = 0.0
+    spark_client._moved([], 1, "operation", False)
+    clock.stop()
+    assert clock._since > 0
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ from qblock.warehouse.spark_client import Client, Frame, connected, drivers, end
 from qblock.warehouse.spark_facts import SparkDialect, SparkFacts, column_of, is_absent, is_read, quote_name
 
 PRIVATE = "qblock_staging"
+PART_BYTES = 8 << 20
+"""Of a table that is sent, about so much at once."""
 
 
 class SparkSession(Session):
@@ -105,8 +107,16 @@ class SparkSession(Session):
 
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
         with explained():
-            self._sent += 1
-            self._save(name, self._client.createDataFrame(columns) if columns.num_rows else self._empty(columns))
+            if not columns.num_rows:
+                self._sent += 1
+                self._save(name, self._empty(columns))
+            for number, part in enumerate(parts_of(columns)):
+                self._sent += 1
+                frame = self._client.createDataFrame(part)
+                if number:
+                    frame.write.insertInto(quoted(self._private, name))
+                else:
+                    self._save(name, frame)
         return self._keep(self._own(name, [sa.column(c) for c in columns.column_names]))
 
     def _empty(self, columns: pa.Table) -> Frame:
@@ -207,6 +217,13 @@ class SparkTables(SparkSession):
         return sa.table(table.name, *columns, schema=quoted_name(table.schema or "default", quote=True))
 
 
+def parts_of(table: pa.Table) -> Iterator[pa.Table]:
+    """The rows of a table, in parts that a driver of little memory can take: it holds what it is sent several times."""
+    rows = max(1, table.num_rows * PART_BYTES // max(1, table.nbytes))
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
+
+
 def _whole(rows: pa.Table, names: list[str]) -> dict[str, NDArray[np.int64]]:
     return {
         name: np.ascontiguousarray(column.to_numpy(), dtype=np.int64)
@@ -264,11 +281,11 @@ class SparkWarehouse:
         try:
             yield kind(client, private, make, self._needed)
         except BaseException:
-            with suppress(Exception):
+            with suppress(Exception), explained():
                 cast(Any, client).interruptAll()
             raise
         finally:
-            with suppress(Exception):  # the next run drops it
+            with suppress(Exception), explained():  # the next run drops it
                 if begun:
                     client.sql(f"DROP SCHEMA IF EXISTS {quote_name(private)} CASCADE")
             end(client)

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import re
 import socket
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, cast
 from urllib.parse import quote
+from weakref import WeakSet
 
 import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.warehouse.faults import CLIENT, Unreachable, shown_url
+from qblock.warehouse.faults import CLIENT, Unreachable, shown_url, while_reading
 from qblock.warehouse.spark_facts import explain_spark, quote_name
 
 DEFAULT_PORT = 15002
@@ -117,8 +120,11 @@ def connected(url: sa.URL) -> Client:
     try:
         session = ConnectSession.builder.remote(connect_url(url)).create()
         session.client.set_retry_policies([retries.DefaultPolicy(max_retries=3, initial_backoff=50, max_backoff=1000)])
-        for name, value in SETTINGS.items():
-            session.conf.set(name, value)
+        session.registerProgressHandler(_moved)
+        _here.sessions.add(session)
+        with _limited():
+            for name, value in SETTINGS.items():
+                session.conf.set(name, value)
     except drivers() as error:
         if session is not None:
             end(session)
@@ -129,10 +135,87 @@ def connected(url: sa.URL) -> Client:
 def end(client: Client) -> None:
     """Stop a session. The client would close it once more when it is collected, whenever that is, and with it the pool
     of threads that another session is using."""
-    with suppress(Exception):
+    with suppress(Exception), _limited():
         client.stop()
     with suppress(Exception):
         cast(Any, client).client.close = lambda: None
+
+
+STILL_SECONDS = 3600.0
+"""How long a server may do nothing that it tells: no task begins or ends, nothing more is read."""
+STILL = (
+    "the Spark server did nothing for {minutes:g} minutes, and the run has given up{where}: its driver may have no "
+    "memory left (see its log). Give it more (spark.driver.memory), start the server again, and run again"
+)
+
+
+class _Here(threading.local):
+    """What a thread asks: its sessions, and the clock of the statement that it waits for."""
+
+    def __init__(self) -> None:
+        self.sessions: WeakSet[Any] = WeakSet()
+        self.clock: _Clock | None = None
+
+
+class _Clock:
+    """Ends the sessions of a thread when their server has been still for too long: a driver whose scheduler has died
+    keeps its connections, and would be waited for without an end."""
+
+    def __init__(self, sessions: WeakSet[Any]) -> None:
+        self.expired = False
+        self._sessions = sessions
+        self.wind()
+        self._start(STILL_SECONDS)
+
+    def wind(self) -> None:
+        """Begin anew."""
+        self._since = time.monotonic()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _start(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._check)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _check(self) -> None:
+        left = STILL_SECONDS - (time.monotonic() - self._since)
+        if left > 0:
+            self._start(left)
+            return
+        self.expired = True
+        for session in list(self._sessions):
+            with suppress(Exception):
+                # What waits on it is told at once. Closing the client would wait for the server, too.
+                session.client._channel.close()
+
+
+_here = _Here()
+
+
+def _moved(*_: Any, **__: Any) -> None:
+    """The server tells of a statement's progress, which it does only where there is some."""
+    if _here.clock is not None:
+        _here.clock.wind()
+
+
+@contextmanager
+def _limited(where: str = "") -> Iterator[None]:
+    """Wait for a server only as long as it does something."""
+    if _here.clock is not None:
+        yield
+        return
+    clock = _here.clock = _Clock(_here.sessions)
+    try:
+        yield
+    except Exception:
+        if clock.expired:
+            raise Unreachable(STILL.format(minutes=STILL_SECONDS / 60, where=where)) from None
+        raise
+    finally:
+        clock.stop()
+        _here.clock = None
 
 
 def drivers() -> tuple[type[Exception], ...]:
@@ -147,10 +230,13 @@ def drivers() -> tuple[type[Exception], ...]:
 @contextmanager
 def explained(reading: Sequence[str] = ()) -> Iterator[None]:
     """Turn the client's errors into ours, without any of their text."""
-    try:
-        yield
-    except drivers() as error:
-        raise explain_spark(error, reading) from None
+    with _limited(while_reading(reading)):
+        try:
+            yield
+        except drivers() as error:
+            if _here.clock is not None and _here.clock.expired:
+                raise
+            raise explain_spark(error, reading) from None
 
 
 def quoted(*parts: str | None) -> str:
