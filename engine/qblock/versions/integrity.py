@@ -113,12 +113,12 @@ def changed_parts(own: Session, t: Tables, release: str, touched: Touched, known
     for table, _, version in touched:
         versions.setdefault(table, set()).add(version)
     queries = [_digests(own, t.key)]
-    for table, numbers in versions.items():
+    for table, numbers in sorted(versions.items(), key=lambda entry: entry[0].name):
         if table is t.key:
             continue
         same = [_of_release(t, table, release)]
         if table in t.of_versions and None not in numbers:
-            same.append(table.c.version.in_(numbers))
+            same.append(table.c.version.in_(sorted(number for number in numbers if number is not None)))
         queries.append(_digests(own, table, by_version=table in t.of_versions).where(*same))
     parts = _read(own, queries)
     names = {table.name: numbers for table, numbers in versions.items()}
