@@ -19,13 +19,15 @@ from qblock.cli.app import run
 from qblock.errors import Busy
 from qblock.ledger import schema
 from qblock.ledger.history import history
+from qblock.ledger.stores import postgresql as stores
 from qblock.ledger.stores import store_of, store_of_url
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.release.move import move
 from qblock.release.retire import retire
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
-from qblock.warehouse import lock_waits
+from qblock.versions.crosswalk import prepare
+from qblock.warehouse import lock_waits, postgresql_session
 
 pytestmark = [pytest.mark.every_postgresql(alone=True), pytest.mark.usefixtures("postgresql_version")]
 
@@ -270,6 +272,49 @@ def test_a_table_of_the_ledger_that_is_locked_ends_the_run_and_says_by_whom(job:
                 connection.execute(sa.text("DELETE FROM qblock.begun"))
     with place.write(0.1) as connection:
         assert connection.scalar(sa.text("SELECT count(*) FROM qblock.begun")) == 1
+
+
+def test_a_crosswalk_that_is_locked_ends_what_prepares_it_and_says_by_whom(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = store_of(job.spec)
+    prepare(place)
+    monkeypatch.setattr(stores, "limited", lambda connection, _, *names: lock_waits.limited(connection, 0.1, *names))
+    with psycopg.connect(job.url) as administrator:
+        administrator.execute("LOCK TABLE qblock.crosswalk_key IN EXCLUSIVE MODE")
+        with pytest.raises(Busy, match=f"server process {administrator.info.backend_pid} of user"):
+            prepare(place)
+
+
+@pytest.mark.parametrize(
+    "words", [["release"], ["rollback", "1"], ["erase", "person 1"], ["verify"], ["ledger", "rekey"]], ids=" ".join
+)
+def test_nothing_waits_for_private_tables_without_limit(
+    copy_job: CopyJob, monkeypatch: pytest.MonkeyPatch, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = copy_job("entities", lambda first: first.set(entity="name").run())
+    end_soon(job.url)
+    monkeypatch.setattr(stores, "LOCK_TIMEOUT", "'100ms'")
+    monkeypatch.setattr(stores, "limited", lambda connection, _, *names: lock_waits.limited(connection, 0.1, *names))
+    monkeypatch.setattr(stores, "_engine_of_one", stores._engine_of_one.__wrapped__)
+    at = 2 if words[0] == "ledger" else 1
+    for table in ("event", "crosswalk_key", "crosswalk_apart"):
+        with psycopg.connect(job.url) as administrator:
+            administrator.execute(f"LOCK TABLE qblock.{table} IN ACCESS EXCLUSIVE MODE")
+            command = [*words[:at], str(job.write()), *words[at:]]
+            assert run(command) == 4
+            assert "try again later" in capsys.readouterr().err
+
+
+def test_a_source_that_is_locked_is_not_waited_for_without_limit(
+    job: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(postgresql_session.SETTINGS, "lock_timeout", "100ms")
+    with psycopg.connect(job.url) as administrator:
+        administrator.execute("LOCK TABLE people")
+        assert run(["release", str(job.write())]) == 4
+        assert "another session holds a lock that this run needs" in capsys.readouterr().err
+    assert job.run().status == "unchanged"
 
 
 def test_an_upgrade_of_the_ledger_does_not_wait_for_a_dump(

@@ -86,18 +86,17 @@ class Database(ABC):
                 connection.close()
 
     @contextmanager
-    def write(self, seconds: float | None = OPEN_SECONDS) -> Iterator[sa.Connection]:
+    def write(self, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
         """One transaction, committed at the end.
 
-        Raises Busy when another process keeps a file locked, or a lock of PostgreSQL, for longer than `seconds` (None:
-        of PostgreSQL waits for locks as long as it takes), QblockError for other faults.
+        Raises Busy when another process keeps a file locked, or a lock of PostgreSQL, for longer than `seconds`,
+        QblockError for other faults.
         """
-        wait = OPEN_SECONDS if seconds is None else seconds
-        with self.opened(read_only=False, seconds=wait) as connection, self.transaction(connection, seconds):
+        with self.opened(read_only=False, seconds=seconds) as connection, self.transaction(connection, seconds):
             yield connection
 
-    def transaction(self, connection: sa.Connection, seconds: float | None) -> AbstractContextManager[object]:
-        """A transaction that waits so long for locks (None: as long as it takes)."""
+    def transaction(self, connection: sa.Connection, seconds: float) -> AbstractContextManager[object]:
+        """A transaction that waits so long for locks."""
         return connection.begin()
 
     def may_read(self, connection: sa.Connection, tables: Sequence[str]) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import sqlalchemy as sa
 
-from qblock.errors import QblockError, Refused
+from qblock.errors import Busy, QblockError, Refused
 from qblock.ledger.events import Guarantee, PublishedVersion, Stage
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.reader import LedgerReader
@@ -34,7 +34,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> Verified:
     """Recompute guarantees and content digest from what readers see, and check the ledger's chain.
 
     expected_head: the last head digest that was kept elsewhere; it shows whether the ledger's end was cut. Problems are
-    in the result (`raise_problems`). Raises Refused where the release has never been published.
+    in the result (`raise_problems`). Raises Refused where the release has never been published, Busy.
     """
     store = store_of(spec)
     target = target_of(spec, store)
@@ -81,7 +81,7 @@ def _private_state(spec: Spec, store: Store, target: Target) -> list[str]:
     """What is published or kept but unknown to the ledger, reported once where the pointer row shows it too."""
     try:
         return private_state.compare(spec, store, target, joint=spec.checked_together, quick=False).problems
-    except Unreachable:
+    except (Unreachable, Busy):
         raise
     except QblockError as error:
         return [str(error)]

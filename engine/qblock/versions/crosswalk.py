@@ -185,9 +185,9 @@ def keyed(
 def prepare(store: Store) -> None:
     """Make the crosswalk's tables and its secret where they are missing, in a transaction of its own.
 
-    Raises Busy when another process keeps the DuckDB file open.
+    Raises Busy when another process keeps the DuckDB file open, or a lock of PostgreSQL.
     """
-    with store.crosswalk.write(None) as connection:
+    with store.crosswalk.write() as connection:
         schema.upgrade(connection)
         statement = sql_text("crosswalk_new_key", connection.dialect.name)
         connection.execute(sa.text(statement), {"secret": secrets.token_hex(32)})
@@ -411,7 +411,7 @@ def contents(store: Store, release: str, seconds: float, *, quick: bool = False)
             versions, out = _versions_and_out(connection, t, release)
             return Contents(versions, out, all_parts(own, t, release, quick=quick))
     except Busy:
-        if seconds:
+        if seconds or store.crosswalk.file is None:
             raise
         return None
 

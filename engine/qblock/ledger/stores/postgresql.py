@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.ledger.store import SCHEMA, CrosswalkDatabase, HeldLock, Store
+from qblock.ledger.store import OPEN_SECONDS, SCHEMA, CrosswalkDatabase, HeldLock, Store
 from qblock.ledger.stores.postgresql_locks import advisory_lock, advisory_lock_of_all
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.kept_sessions import are_kept, leave, run_scoped
@@ -20,8 +20,10 @@ from qblock.warehouse.postgresql_faults import explain_postgresql
 from qblock.warehouse.postgresql_session import LEDGER_PATH, PATH
 from qblock.warehouse.protocol import Session
 
-WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move", "spec", "view")
+WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move", "spec", "view", "crosswalk_key")
 """Tables that a run writes."""
+LOCK_TIMEOUT = f"'{OPEN_SECONDS}s'"
+"""How long any statement waits for a lock, where nothing else is said."""
 WITHOUT_NESTED_LOOPS = (
     "SELECT setting.before FROM (SELECT current_setting('enable_nestloop') AS before OFFSET 0) AS setting "
     "WHERE set_config('enable_nestloop', 'off', true) = 'off'"
@@ -69,9 +71,7 @@ class PostgresqlStore(Store, CrosswalkDatabase):
     def give_up(self, connection: sa.Connection) -> None:
         leave(connection)  # closing it rolls back
 
-    def transaction(self, connection: sa.Connection, seconds: float | None) -> AbstractContextManager[object]:
-        if seconds is None:
-            return connection.begin()
+    def transaction(self, connection: sa.Connection, seconds: float) -> AbstractContextManager[object]:
         return limited(connection, seconds, f"the ledger (schema {SCHEMA})", SCHEMA, *WRITTEN)
 
     def may_read(self, connection: sa.Connection, tables: Sequence[str]) -> bool | None:
@@ -115,4 +115,5 @@ def _engine_of_one(url: sa.URL, read_only: bool, path: tuple[str, ...]) -> sa.En
 def _options(read_only: bool, path: tuple[str, ...]) -> dict[str, Any]:
     options: dict[str, Any] = {"postgresql_readonly": True} if read_only else {}
     # What is not the ledger may be large.
-    return options if path == LEDGER_PATH else {**options, "local": of_transactions()}
+    large = {} if path == LEDGER_PATH else of_transactions()
+    return {**options, "local": {**large, "lock_timeout": LOCK_TIMEOUT}}
