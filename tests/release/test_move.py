@@ -162,6 +162,17 @@ def test_who_names_a_moved_release_is_told_its_new_name(told: Job) -> None:
         third.run()
 
 
+def test_a_move_that_was_done_is_done_again_without_a_change(told: Job) -> None:
+    """Whoever does not know how it ended repeats it."""
+    for release, earlier in (("patients", "people"), ("third", "patients")):
+        other = renamed(told, release, release)
+        move(other.spec, earlier)
+        other.run(force=True)
+        head = history(other.spec)["ledger_head"]
+        result = move(other.spec, earlier)
+        assert (result.status, result.ledger_head) == ("unchanged", head)
+
+
 def test_a_retired_release_stays_retired_when_it_is_moved(told: Job) -> None:
     retire(told.spec)
     other = renamed(told)

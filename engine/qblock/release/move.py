@@ -58,7 +58,9 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> Ended:
         identity = target.identity()
         if identity.source is None:
             raise InputError(f"{spec.at('source', 'table')}: table {spec.source.table} does not exist")
-        _check_state(spec, earlier, store)
+        with store.read() as reader:
+            done = reader.successor(earlier) == spec.release
+        _check_state(spec, spec.release if done else earlier, store)
         with store.read() as reader:
             last = _check(reader, spec, earlier, store, identity)
         if last is None:
@@ -129,6 +131,8 @@ def _check_state(spec: Spec, earlier: str, store: Store) -> None:
 def _check(reader: LedgerReader, spec: Spec, earlier: str, store: Store, identity: Identity) -> RecordedEvent | None:
     """The event that says what the release is now; None where that is what the spec says."""
     successor = reader.successor(earlier)
+    if successor == spec.release and private_state.difference(reader, spec, identity) is None:
+        return None
     if successor is not None:
         raise InputError(f"--from {earlier}: release {earlier} was moved before, and is {successor} now")
     last = reader.last_event(earlier, *IDENTIFYING)
