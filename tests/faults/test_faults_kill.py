@@ -1,7 +1,8 @@
 """The short form of the fault harness: a few random kills on each engine, and some of the state boundaries.
 
 The long form, with every boundary, is `python -m tests.faults.harness --engine duckdb --kills 200`, and the same for
-postgresql; of the steady job `python -m tests.faults.weeks --engine duckdb --kills 200`.
+postgresql; of the steady job `python -m tests.faults.weeks --engine duckdb --kills 200`, and of all commands
+`python -m tests.faults.jobs --engine duckdb --kills 200`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from faults import harness, readers, weeks
+from faults import harness, jobs, readers, weeks
 from faults.harness import Harness, Report
 from faults.stage import Stage, stage
 
@@ -74,6 +75,13 @@ def test_a_killed_run_of_the_steady_job_on_duckdb_decides_nothing_twice(tmp_path
 
 def test_a_killed_run_where_people_have_several_rows_decides_nothing_twice(tmp_path: Path, server: str) -> None:
     check_weeks("postgresql", [{"decided": "committed"}], tmp_path, server, several=True)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+def test_commands_that_are_killed_end_as_without_the_kill(engine: str, tmp_path: Path, server: str) -> None:
+    report = jobs.run(engine, 3, 1, tmp_path, server, names=("rekey", "move", "erase"))
+    assert report.clean, report
+    assert sum(report.kills.values()) >= 3
 
 
 @pytest.fixture
