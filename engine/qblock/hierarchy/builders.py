@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from qblock.canonical import decimal_text
 from qblock.comparison import NUMBERS, Kind
 from qblock.errors import InputError, choices, counted, quoted
-from qblock.hierarchy.core import TOP, Hierarchy, check_labels, check_levels
+from qblock.hierarchy.core import MOST_EDGES, TOP, Hierarchy, check_labels, check_levels
 from qblock.hierarchy.cuts import Grid
 from qblock.hierarchy.files import with_top
 from qblock.hierarchy.labels import Labels, Texts, as_texts, matching, one_text, places, texts, whole
@@ -26,7 +26,6 @@ WEEKS = ("day", "week", "iso_year")
 MONTHS = ("day", "month", "quarter", "year")
 UNITS = (*WEEKS, *MONTHS[1:])
 Number = int | Fraction
-MOST_EDGES = 10_000
 OR_TOP = "or write `uncovered: top` (they become *)"
 MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamptz", "text")
 """Kinds of columns that may hold dates."""

@@ -24,6 +24,8 @@ TOP = "*"
 LISTED = 20
 MOST_LEVELS = 100
 """Of a hierarchy, with the leaves and `*`: a search keeps a code, a label and a part of a path for each level."""
+MOST_EDGES = 10_000
+"""Of a hierarchy that is stated in a spec."""
 MOST_LABELS = 100_000_000
 """Of all levels and leaves together: each takes some 30 bytes."""
 MOST_CHARACTERS = 1_000_000_000

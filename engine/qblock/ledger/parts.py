@@ -17,8 +17,10 @@ import sqlalchemy as sa
 
 from qblock.ledger.chain import Head, append, chain_parts
 from qblock.ledger.events import Event
-from qblock.ledger.schema import tables
+from qblock.ledger.schema import schema_of
 
+UNSETTLED = sa.Table("unsettled", sa.MetaData(), sa.Column("release", sa.Text), sa.Column("number", sa.BigInteger))
+"""Of a ledger in a file: the event of each release whose transaction of the crosswalk may not have been committed."""
 Parts = Mapping[str, str]
 """The digest of each part by its name."""
 Changes = Mapping[str, str | None]
@@ -39,9 +41,9 @@ class KeptParts:
 
 def kept_parts(connection: sa.Connection, release: str) -> KeptParts:
     """What the ledger says of the parts of a release."""
-    unsettled, pending = tables(connection).unsettled, None
-    if unsettled.schema is None:
-        pending = connection.scalar(sa.select(unsettled.c.number).where(unsettled.c.release == release))
+    pending = None
+    if schema_of(connection) is None:
+        pending = connection.scalar(sa.select(UNSETTLED.c.number).where(UNSETTLED.c.release == release))
     now: dict[str, str] = {}
     before = None
     for row in chain_parts(connection, release):
@@ -63,13 +65,11 @@ def keep_parts(connection: sa.Connection, release: str, changes: Changes, after:
 
 def set_unsettled(connection: sa.Connection, heads: Mapping[str, Head]) -> None:
     """Say that the crosswalk is about to be committed as these events have it."""
-    unsettled = tables(connection).unsettled
     set_settled(connection, heads)
     rows = [{"release": release, "number": head.number} for release, head in heads.items()]
-    connection.execute(unsettled.insert(), rows)
+    connection.execute(UNSETTLED.insert(), rows)
 
 
 def set_settled(connection: sa.Connection, releases: Iterable[str]) -> None:
     """Say that the crosswalk is as the newest events have it."""
-    unsettled = tables(connection).unsettled
-    connection.execute(unsettled.delete().where(unsettled.c.release.in_(list(releases))))
+    connection.execute(UNSETTLED.delete().where(UNSETTLED.c.release.in_(list(releases))))

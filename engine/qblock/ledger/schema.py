@@ -115,9 +115,6 @@ class Tables:
             sa.Column("recorded_at", sa.Text),
             sa.Column("joint", sa.Text),
         )
-        self.unsettled = sa.Table(
-            "unsettled", metadata, sa.Column("release", sa.Text), sa.Column("number", sa.BigInteger)
-        )
         self.spec = sa.Table("spec", metadata, sa.Column("digest", sa.Text), sa.Column("content", sa.Text))
         self.pointer = sa.Table("pointer", metadata, sa.Column("release", sa.Text), sa.Column("version", sa.BigInteger))
 

@@ -14,16 +14,8 @@ from pydantic.dataclasses import dataclass
 
 from qblock.comparison import Kind
 from qblock.hierarchy import Grid, Hierarchy, HierarchyError, Layout, cuts, dates, digits, edges, ranges, suppress
-from qblock.hierarchy.builders import (
-    MOST_EDGES,
-    UNITS,
-    check_edges,
-    check_ends,
-    check_finest,
-    check_units,
-    check_widths,
-)
-from qblock.hierarchy.core import MOST_LEVELS, check_levels
+from qblock.hierarchy.builders import UNITS, check_edges, check_ends, check_finest, check_units, check_widths
+from qblock.hierarchy.core import MOST_EDGES, MOST_LEVELS, check_levels
 from qblock.hierarchy.written import LabelForm
 from qblock.models.base import Range, more_than
 from qblock.spec.fields import (
