@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -189,3 +190,26 @@ def test_a_run_killed_around_the_commit_of_the_crosswalk_is_no_alarm(
     assert not verify(job.spec).problems
     with store_of(job.spec).read() as reader:
         assert reader.kept_parts(job.spec.release).before is None
+
+
+def test_a_release_that_the_same_readers_hold_is_compared_too(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b p3:q:a p4:q:b")
+    job.run()
+    other = replace(job, settings={**job.settings, "release": "other", "publish": {**job.settings["publish"]}})
+    other.settings["publish"]["view"] = "others"
+    if job.engine == "duckdb":
+        other.settings["publish"]["url"] = f"duckdb:///{job.folder / 'other.duckdb'}"
+    other.set(versions={"on_refusal": "refuse", "audience": ["people"]})
+    other.run()
+    for each in (other, job):
+        assert not verify(each.spec).problems
+    rows = rows_of(job, "crosswalk")
+    for each, name in ((other, "people"), (job, "other")):
+        gone = next(row for row in rows if row["release"] == name)
+        write(job, "crosswalk", [row for row in rows if row is not gone])
+        says = f"of release {name}, the crosswalk lacks 1 of 4 rows of who is shown where in version 1"
+        assert says in verify(each.spec).problems
+        with pytest.raises(Refused, match=says):
+            each.run()
+        write(job, "crosswalk", rows)
+    assert [each.run().status for each in (other, job)] == ["unchanged", "unchanged"]

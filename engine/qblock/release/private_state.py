@@ -73,6 +73,8 @@ def _compared(
         problems += _crosswalk_problems(known, crosswalk, store)
         if seconds and not problems:
             integrity.settle(store, spec.release, crosswalk.parts)
+        for name in sorted({*spec.versions.audience, *crosswalk.beside}):
+            problems += _problems_beside(store, name, seconds, quick)
     if known.left:
         problems += _left_problems(known, crosswalk or contents(store, spec.release, seconds))
     # A file itself shows what readers see; for tables the pointer row does.
@@ -80,6 +82,22 @@ def _compared(
     landing = any(event.state == "checked" and event.version == seen for event in known.events[-1:])
     newest = next(reversed(known.shown), None)
     return Comparison(problems, seen, seen if landing else newest), head
+
+
+def _problems_beside(store: Store, name: str, seconds: float, quick: bool) -> list[str]:
+    """What is wrong with the crosswalk of a release that the same readers may hold: its people are checked, too."""
+    for _ in range(TRIES):
+        with store.read() as reader:
+            before = reader.head(name)
+        crosswalk = contents(store, name, seconds, quick=quick)
+        with store.read() as reader:
+            head, kept = reader.head(name), reader.kept_parts(name)
+        if crosswalk is None or not crosswalk.there:
+            break
+        # Its lock is not ours: between two reads a run of it may have gone on.
+        if head == before:
+            return [f"of release {name}, {problem}" for problem in integrity.problems(kept, crosswalk.parts)]
+    return []
 
 
 def _knows(known: Written, target: Target, tag: ObjectTag, staged: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -379,11 +380,12 @@ def pad(crosswalk: Crosswalk, table: sa.Table, release: str, **same: Any) -> Non
 @dataclass(frozen=True)
 class Contents:
     """versions: of a release, with their stamps; out: how many people have left it; parts: the digests of all that is
-    kept of it; there: whether there is a crosswalk at all."""
+    kept of it; beside: the releases that name it as their audience; there: whether there is a crosswalk at all."""
 
     versions: Mapping[int, str | None] = field(default_factory=dict)
     out: int = 0
     parts: Parts = field(default_factory=dict)
+    beside: tuple[str, ...] = ()
     there: bool = True
 
 
@@ -409,7 +411,9 @@ def contents(store: Store, release: str, seconds: float, *, quick: bool = False)
             if not readable:
                 return None if readable is None else NOT_THERE
             versions, out = _versions_and_out(connection, t, release)
-            return Contents(versions, out, all_parts(own, t, release, quick=quick))
+            others = sa.select(t.version.c.release, t.version.c.audience).where(t.version.c.release != release)
+            beside = {row.release for row in connection.execute(others) if release in json.loads(row.audience)}
+            return Contents(versions, out, all_parts(own, t, release, quick=quick), tuple(sorted(beside)))
     except Busy:
         if seconds or store.crosswalk.file is None:
             raise
