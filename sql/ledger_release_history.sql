@@ -26,3 +26,4 @@ SELECT
     content_digest,
     digest
 FROM event
+WHERE state <> 'kept'

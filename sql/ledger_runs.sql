@@ -28,5 +28,6 @@ FROM (
         min(recorded_at) OVER (PARTITION BY release, run) AS began_at,
         rank() OVER (PARTITION BY release, run ORDER BY number DESC) AS newest_first
     FROM event
+    WHERE state <> 'kept'
 ) AS events
 WHERE newest_first = 1

@@ -109,6 +109,12 @@ def check_noticed(job: Job, names: Sequence[str]) -> None:
 
 def test_a_steady_job_notices_what_was_done_to_any_table(make_job: MakeJob) -> None:
     job = weeks(make_job)
+    with store_of(job.spec).opened(read_only=True) as connection:
+        prefix = "qblock." if job.engine == "postgresql" else ""
+        for view in ("release_history", "runs"):
+            rows = connection.execute(sa.text(f"SELECT * FROM {prefix}{view}")).mappings().all()
+            assert rows
+            assert not [row for row in rows if "kept" in (row.get("state"), row.get("outcome"))]
     check_noticed(job, STEADY)
     insert(job, "m:q:b")
     assert job.run().status == "published"
