@@ -258,6 +258,9 @@ class DuckdbTarget:
 
     def difference(self, version: int, columns: Sequence[PublishedColumn], digest: str | None) -> str:
         copy = self.version_file(version)
+        logs = [log for log in logs_of(self.file) if log.exists()]
+        if logs:
+            return f"{self.view} is not as version {version} was published: {logs[0]} is beside it"
         if not copy.exists():
             return f"the private copy {copy} of version {version} is gone; {PUBLISH_AGAIN}"
         digests = []
@@ -268,8 +271,6 @@ class DuckdbTarget:
             except QblockError as error:
                 return f"{error}; {PUBLISH_AGAIN}" if file == copy else str(error)
         published, kept = (own == digest for own in digests)
-        if published and kept and self.is_live(version):
-            return f"{self.file} has a log beside it, which was not published: {logs_of(self.file)[0]}"
         if published and kept:
             return (
                 f"{self.file} and the private copy {copy} are not the same file, though both hold the rows of version "
