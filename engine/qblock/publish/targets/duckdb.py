@@ -267,14 +267,16 @@ class DuckdbTarget:
         for file in (self.file, copy):
             try:
                 with reading(file) as session:
-                    digests.append(content_digest(session, self._rows(session), columns))
+                    rows = self._rows(session)
+                    whole = all(column.name in rows.c for column in columns)
+                    digests.append(content_digest(session, rows, columns) if whole else None)
             except QblockError as error:
                 return f"{error}; {PUBLISH_AGAIN}" if file == copy else str(error)
         published, kept = (own == digest for own in digests)
         if published and kept:
             return (
-                f"{self.file} and the private copy {copy} are not the same file, though both hold the rows of version "
-                f"{version}: one of them was altered; {PUBLISH_AGAIN}"
+                f"{self.view} is not as version {version} was published, or its private copy {copy} is not, though "
+                f"both hold its rows; {PUBLISH_AGAIN}"
             )
         if published:
             return f"the private copy {copy} of version {version} was altered; {PUBLISH_AGAIN}"
