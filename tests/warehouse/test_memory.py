@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from qblock.spec.fields import in_bytes
 from qblock.warehouse.engines import local_warehouse
-from qblock.warehouse.memory import UNLIMITED, in_bytes, of_client, of_embedded
+from qblock.warehouse.memory import UNLIMITED, of_client, of_embedded
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,13 @@ from qblock.version import __version__
 _RELEASE, _NAMES = "release_of_chain", "names_of_chain"
 
 
+class Head(NamedTuple):
+    """The newest event of a release: its number and its digest."""
+
+    number: int
+    digest: str
+
+
 def chain_names(connection: sa.Connection, release: str) -> list[str]:
     """The names that a release has had, the newest last: a release that was moved continues its chain."""
     move = tables(connection).move
@@ -49,13 +56,6 @@ def newest(connection: sa.Connection, release: str) -> Head | None:
     """The newest event of a release under any of its names."""
     rows = _rows(connection, release, *_newest(tables(connection)))
     return Head(rows[0]["number"], rows[0]["digest"]) if rows else None
-
-
-class Head(NamedTuple):
-    """The newest event of a release: its number and its digest."""
-
-    number: int
-    digest: str
 
 
 def append(

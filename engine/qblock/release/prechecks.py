@@ -210,8 +210,8 @@ def check_turnover(run: Run, source: SourceTable) -> Restart | None:
     with open_crosswalk(run.store, source.session) as crosswalk:
         change = turnover(crosswalk, source, admission, run.ledger.digests)
     if change.too_many:
-        digest = source_digest(source)
-        if change.replaced or run.spec.versions.confirm != digest:
+        digest = None if change.replaced else source_digest(source)
+        if digest is None or run.spec.versions.confirm != digest:
             raise turnover_refusal(run.spec, change, digest)
         run.confirmed = digest
         return Restart(
@@ -242,9 +242,10 @@ def source_digest(source: SourceTable) -> str:
     return content_digest(source.session, source.rows_of(names).subquery("qblock_confirmed"), columns)
 
 
-def turnover_refusal(spec: Spec, change: Turnover, digest: str) -> TurnoverRefused:
-    """The refusal for the person who must look at the source: counts only."""
-    if change.replaced:
+def turnover_refusal(spec: Spec, change: Turnover, digest: str | None) -> TurnoverRefused:
+    """The refusal for the person who must look at the source: counts only. digest: of the source, where somebody may
+    confirm it."""
+    if digest is None:
         return TurnoverRefused(
             f"{spec.at('entity')}: {_counts(change)}. Nearly all people of a version do not leave at once: the values "
             f"of column {spec.entity} are others than before (another format, new numbers), or the table holds other "

@@ -247,8 +247,8 @@ def _turnover(session: Session, source: SourceTable, admission: Admission, shown
         change = turnover(crosswalk, source, admission, shown)
     if not change.too_many:
         return None
-    digest = source_digest(source)
-    is_confirmed = spec.versions.confirm == digest and not change.replaced
+    digest = None if change.replaced else source_digest(source)
+    is_confirmed = digest is not None and spec.versions.confirm == digest
     return None if is_confirmed else str(turnover_refusal(spec, change, digest))
 
 

@@ -29,9 +29,10 @@ from qblock.source.columns import (
 from qblock.source.levels import ordered, reference_of
 from qblock.source.recoded import Recoding, recoded_spec
 from qblock.spec import Spec
+from qblock.spec.fields import in_bytes
 from qblock.warehouse import queries
 from qblock.warehouse.engines import ENGINES, gather
-from qblock.warehouse.memory import in_bytes, of_client
+from qblock.warehouse.memory import of_client
 from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName
 from qblock.warehouse.queries import Dimension, Query
 

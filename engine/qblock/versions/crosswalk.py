@@ -329,6 +329,10 @@ class Tables:
         self.of_entities = [relation for relation in metadata.tables.values() if "entity" in relation.c]
         """All tables that hold digests of entities."""
 
+    def rows_of(self, table: sa.Table, release: str) -> sa.ColumnElement[bool]:
+        """Which rows of a table are of a release, with those of nobody that fill it up."""
+        return table.c.release.in_((release, nobody(release)) if table in self.padded else (release,))
+
 
 @cache
 def _tables(schema: str | None) -> Tables:

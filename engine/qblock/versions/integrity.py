@@ -51,7 +51,7 @@ def all_parts(own: Session, t: Tables, release: str, *, quick: bool = False) -> 
     newest = sa.select(sa.func.max(t.version.c.version)).where(t.version.c.release == release).scalar_subquery()
     queries = [_digests(own, t.key)]
     for table in t.of_releases:
-        same = [_of_release(t, table, release)]
+        same = [t.rows_of(table, release)]
         if quick and table in (t.row, t.block):
             queries.append(_counts(table).where(*same, table.c.version < newest))
             same.append(table.c.version >= newest)
@@ -90,8 +90,8 @@ def _changes(store: Store, crosswalk: Crosswalk) -> dict[str, Changes]:
     own, t = crosswalk.own, crosswalk.tables
     releases = {release for _, release, _ in crosswalk.touched if release is not None}
     if any(release is None for _, release, _ in crosswalk.touched):
-        known = sa.union(*(sa.select(table.c.release) for table in t.of_releases))
-        releases |= {release for release in own.fetch(known)["release"].to_pylist() if not release.startswith("-")}
+        known = sa.union(*(sa.select(table.c.release) for table in t.of_releases if table not in t.padded))
+        releases |= set(own.fetch(known)["release"].to_pylist())
     changes = {}
     for release in sorted(releases):
         kept = _kept(store, own, release)
@@ -116,7 +116,7 @@ def changed_parts(own: Session, t: Tables, release: str, touched: Touched, known
     for table, numbers in sorted(versions.items(), key=lambda entry: entry[0].name):
         if table is t.key:
             continue
-        same = [_of_release(t, table, release)]
+        same = [t.rows_of(table, release)]
         if table in t.of_versions and None not in numbers:
             same.append(table.c.version.in_(sorted(number for number in numbers if number is not None)))
         queries.append(_digests(own, table, by_version=table in t.of_versions).where(*same))
@@ -124,12 +124,6 @@ def changed_parts(own: Session, t: Tables, release: str, touched: Touched, known
     names = {table.name: numbers for table, numbers in versions.items()}
     gone = {name: None for name in known if _is_of(name, names) and name not in parts}
     return {**parts, **gone}
-
-
-def _of_release(t: Tables, table: sa.Table, release: str) -> sa.ColumnElement[bool]:
-    """The rows of a release, with those of nobody that fill a table up."""
-    names = (release, f"-{release}") if table in t.padded else (release,)
-    return table.c.release.in_(names)
 
 
 def _is_of(name: str, versions: Mapping[str, Collection[int | None]]) -> bool:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from qblock.errors import QblockError
-from qblock.spec.fields import in_bytes as in_bytes
+from qblock.spec.fields import in_bytes
 
 DATABASE, CLIENT = Fraction(7, 10), Fraction(1, 5)
 """Of a limit, where the database is in this process: the rest is what Python and both their overheads take."""

@@ -16,8 +16,8 @@ from sqlalchemy.dialects.postgresql import BIT
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import QblockError
+from qblock.spec.fields import in_bytes
 from qblock.warehouse import postgresql_session
-from qblock.warehouse.memory import in_bytes
 from qblock.warehouse.postgresql_faults import LOST, explain_postgresql
 from qblock.warehouse.protocol import PRIVATE_SCHEMA, Column, Kind, Session, TableName, quote, translated
 from qblock.warehouse.queries import Part, joined
