@@ -19,6 +19,7 @@ from qblock.release.apply import plan
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
 from qblock.release.retype import retype, type_note
+from qblock.versions.batching.proposals import by_block
 from qblock.versions.batching.rules import Rules, rules_for
 from qblock.versions.batching.state import Memory, Person, Trial
 from qblock.versions.batching.step import Step, step
@@ -163,7 +164,7 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
             found.memory,
             rules,
             passes,
-            cohort=lambda block: 4,
+            newcomers=by_block(lambda block: 4),
             least=4,
             counted=counted,
             change=change,

@@ -12,7 +12,7 @@ from steady.pure import first_version, judge
 
 from qblock.blocks import Reference
 from qblock.models import DistinctLDiversity, KAnonymity
-from qblock.versions.batching.proposals import by_attribute
+from qblock.versions.batching.proposals import by_attribute, by_block
 from qblock.versions.batching.rules import combine_rules, rules_for
 from qblock.versions.batching.state import Memory, Person, Trial
 from qblock.versions.batching.step import Step, step
@@ -67,7 +67,9 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
             "INSERT INTO people (id, block, value) VALUES "
             + ", ".join(f"('{one}', '{b}', '{v}')" for one, (b, v) in weeks.people.items())
         )
-        found = step(found.shown, weeks.present, found.memory, rules, passes, cohort=lambda block: 4, least=4)
+        found = step(
+            found.shown, weeks.present, found.memory, rules, passes, newcomers=by_block(lambda block: 4), least=4
+        )
         result = job.run()
         wanted = Counter(f"{unit.cell.block[0]}:{unit.values[-1]}" for unit in found.shown.values())
         assert counts(job) == wanted
@@ -139,7 +141,7 @@ def test_every_version_shows_what_the_policy_decides_of_two_attributes(make_job:
             found.memory,
             rules,
             passes,
-            cohort=lambda block: 4,
+            newcomers=by_block(lambda block: 4),
             least=4,
             change=change,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
+from qblock.versions.batching.proposals import by_block
 from qblock.versions.batching.state import Block, Histogram, Memory, Person, Trial, Unit
 from qblock.versions.batching.step import step
 from steady.pure import first_version
@@ -109,7 +110,7 @@ class Engine:
                 state.memory,
                 self.rules,
                 lambda trial: self._passes(trial, shares),
-                cohort=cohort,
+                newcomers=by_block(cohort),
                 coin=aside,
                 erased=erased,
                 counted=counted,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from qblock.versions.batching.cohort import Churn, estimate
+from qblock.versions.batching.proposals import by_block
 from qblock.versions.batching.state import Memory, Person, Trial
 from qblock.versions.batching.step import step
 from steady.pure import first_version
@@ -55,7 +56,7 @@ def test_the_policy_waits_and_lags_as_estimated() -> None:
         for b in range(blocks):
             for i in range(np.random.default_rng([run, b]).poisson(churn.coming * size)):
                 present[f"n{run}.{b}.{i}"] = Person((b,), rng.choice("abcd"))
-        found = step(found.shown, present, found.memory, RULES, passes, cohort=lambda block: 8, least=6)
+        found = step(found.shown, present, found.memory, RULES, passes, newcomers=by_block(lambda block: 8), least=6)
         out = sum(one in found.memory.out for one in present)
         lags.append((found.counts.lag - out) / found.counts.source)
         worst = max(worst, found.counts.oldest_newcomer)

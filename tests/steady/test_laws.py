@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from qblock.versions.batching.proposals import by_block
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Memory, Person, Trial, Unit
 from qblock.versions.batching.step import Step, step
@@ -53,7 +54,9 @@ def histories(seed: int, rules: Rules = RULES) -> Iterator[tuple[People, Step]]:
     for _ in range(12):
         present = churned(rng, present, names)
         erased = rng.sample(sorted(found.shown), 1) if found.shown and rng.random() < 0.1 else []
-        found = step(found.shown, present, found.memory, rules, passes, cohort=lambda block: 4, erased=erased)
+        found = step(
+            found.shown, present, found.memory, rules, passes, newcomers=by_block(lambda block: 4), erased=erased
+        )
         yield present, found
 
 
@@ -96,7 +99,7 @@ def test_when_churn_stops_what_can_close_closes() -> None:
         *_, (present, found) = histories(seed, Rules(False, 2, (2,)))
         runs = 0
         while True:
-            found = step(found.shown, present, found.memory, RULES, passes, cohort=lambda block: 4)
+            found = step(found.shown, present, found.memory, RULES, passes, newcomers=by_block(lambda block: 4))
             runs += 1
             if not found.batches:
                 break
@@ -107,7 +110,7 @@ def test_when_churn_stops_what_can_close_closes() -> None:
         cells = {unit.cell for unit in found.shown.values()} - found.memory.frozen
         if len(cells) > 1:
             assert all(any(one in present for one, u in found.shown.items() if u.cell == cell) for cell in cells)
-        again = step(found.shown, present, found.memory, RULES, passes, cohort=lambda block: 4)
+        again = step(found.shown, present, found.memory, RULES, passes, newcomers=by_block(lambda block: 4))
         assert (again.shown, again.published) == (found.shown, False)
         waited += runs > 1
     assert waited > 5
@@ -132,7 +135,14 @@ def test_the_order_of_what_is_given_does_not_matter() -> None:
                     shuffled(before.memory.since),
                     shuffled(before.memory.batches),
                 )
-                other = step(shuffled(before.shown), shuffled(present), memory, RULES, passes, cohort=lambda block: 4)
+                other = step(
+                    shuffled(before.shown),
+                    shuffled(present),
+                    memory,
+                    RULES,
+                    passes,
+                    newcomers=by_block(lambda block: 4),
+                )
                 assert other == found
             before = found
 

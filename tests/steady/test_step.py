@@ -8,6 +8,7 @@ import numpy as np
 
 from qblock.blocks import Reference
 from qblock.models import DistinctLDiversity, KAnonymity, Model, PdRecursiveCLDiversity, TCloseness
+from qblock.versions.batching.proposals import by_block
 from qblock.versions.batching.rules import Rules, rules_for
 from qblock.versions.batching.state import Cell, Memory, Person
 from qblock.versions.batching.step import Step, step
@@ -24,7 +25,7 @@ def people(**values: str) -> dict[str, Person]:
 
 
 def run(before: Step, present: dict[str, Person], rules: Rules = RULES, **more) -> Step:
-    return step(before.shown, present, before.memory, rules, PASSES, cohort=lambda block: 2, **more)
+    return step(before.shown, present, before.memory, rules, PASSES, newcomers=by_block(lambda block: 2), **more)
 
 
 def shown(found: Step) -> dict[str, str]:
@@ -140,7 +141,9 @@ def test_units_of_one_person_that_change_in_one_run_are_not_shown_as_changed() -
 
     def shown_as_changed(**changed: str) -> set[str]:
         now = {one: person._replace(value=changed.get(one, person.value)) for one, person in first.items()}
-        found = step(begun.shown, now, begun.memory, rules, PASSES, cohort=lambda _: 2, owner=lambda unit: unit[0])
+        found = step(
+            begun.shown, now, begun.memory, rules, PASSES, newcomers=by_block(lambda _: 2), owner=lambda unit: unit[0]
+        )
         return {one for one in changed if found.shown[one].values[-1] == changed[one]}
 
     assert shown_as_changed(p1="d", r1="e", t2="d") == {"p1", "r1"}

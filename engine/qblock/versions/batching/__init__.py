@@ -3,7 +3,7 @@
 Pure functions on what is shown, who is present and what is remembered; no database. In a run:
 
     rules = combine_rules([rules_for(models, ...), ...])  what may be done with the models of each sensitive attribute
-    result = step(shown, present, memory, rules, passes, cohort=..., coin=...)
+    result = step(shown, present, memory, rules, passes, newcomers=..., coin=...)
     result.shown, result.memory, result.counts            the next version where result.published, what is remembered
                                                           privately, and counts for the private ledger alone
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import (
@@ -23,6 +24,10 @@ from qblock.versions.batching.state import (
 
 Cohort = Callable[[Block], int | None]
 """The people who close a batch of newcomers of a block, from what readers already see; None: none closes."""
+Divide = Callable[[Collection[str]], Sequence[tuple[Block, Sequence[str]]]]
+"""The boxes of a cohort's own map with their people, in the order of the map: by quasi-identifiers and sizes alone."""
+Due = Callable[[int, int], bool]
+"""Whether a cohort closes in a run, by its number and that from which on somebody has waited longest."""
 Members = Mapping[Cell, Sequence[str]]
 Change = Callable[[Value, Value], tuple[int, ...]]
 """Which attributes two values differ in, or what else is known of a change."""
@@ -87,12 +92,53 @@ def whole_cells(members: Members, present: Mapping[str, Person], memory: Memory)
             yield Batch(Kind.WHOLE, cell, tuple(people))
 
 
-def newcomers(waiting: Mapping[Block, Sequence[str]], version: int, cohort: Cohort) -> Iterator[Batch]:
-    """Blocks in which enough people wait who were never shown and never in a batch."""
-    for block in sorted(waiting):
-        size = cohort(block)
-        if size is not None and len(waiting[block]) >= size:
-            yield Batch(Kind.NEWCOMERS, Cell(block, version), tuple(sorted(waiting[block])))
+class Waiting(NamedTuple):
+    """Who is present, was never shown and was never in a batch. blocks: in that of each; since: the run from which on
+    each has waited; run: this one."""
+
+    blocks: Mapping[str, Block]
+    since: Mapping[str, int]
+    run: int
+
+
+Newcomers = Callable[[Waiting], Iterable[tuple[Block, Sequence[str]]]]
+"""The batches of those who wait that close in a run, in the order in which they are tried."""
+
+
+def by_block(cohort: Cohort) -> Newcomers:
+    """Blocks in which enough people wait."""
+
+    def closing(waiting: Waiting) -> Iterator[tuple[Block, Sequence[str]]]:
+        people: dict[Block, list[str]] = {}
+        for entity, block in waiting.blocks.items():
+            people.setdefault(block, []).append(entity)
+        for block in sorted(people):
+            size = cohort(block)
+            if size is not None and len(people[block]) >= size:
+                yield block, people[block]
+
+    return closing
+
+
+def in_cohorts(due: Due, least: int, divide: Divide) -> Newcomers:
+    """All who wait, once one of them has waited long enough, in the boxes of a map of their own.
+
+    least: people of a box, and so of a cohort. When it closes and how it is divided depends on nothing but presence and
+    quasi-identifiers; who waits, on no verdict (docs/steady-job.md section 2).
+    """
+
+    def closing(waiting: Waiting) -> Sequence[tuple[Block, Sequence[str]]]:
+        people = waiting.blocks.keys()
+        if len(people) < least or not due(waiting.run, min(waiting.since.values())):
+            return ()
+        return divide(people)
+
+    return closing
+
+
+def every(runs: int) -> Due:
+    """In each run whose number this one divides, and whenever somebody has waited so many runs."""
+    return lambda run, since: run % runs == 0 or run - since >= runs
 
 
 def in_cells(

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from qblock.versions.batching.proposals import (
     Change,
-    Cohort,
     Members,
+    Newcomers,
+    Waiting,
     erasures,
     in_cells,
-    newcomers,
     parts_of,
     touched,
     whole_cells,
@@ -183,7 +183,7 @@ def step(
     rules: Rules,
     passes: Passes,
     *,
-    cohort: Cohort,
+    newcomers: Newcomers,
     coin: Coin = no_coin,
     least: int = 0,
     erased: Collection[str] = (),
@@ -222,8 +222,10 @@ def step(
             draft.attempt(batch, (Group(batch.cell, parts_of(shown, batch.members, counted), False),))
 
     numbers = dict(memory.batches)
-    for batch in newcomers(_waiting(shown, present, out), version, cohort):
-        block = batch.cell.block
+    blocks = _waiting(shown, present, out)
+    since = {entity: memory.since.get(entity, run) for entity in blocks}
+    for block, people in newcomers(Waiting(blocks, since, run)) if blocks else ():
+        batch = Batch(Kind.NEWCOMERS, Cell(block, version), tuple(sorted(people)))
         numbers[block] = numbers.get(block, 0) + 1
         if rules.coin and coin(block, numbers[block]):
             draft.aside(batch)
@@ -252,7 +254,7 @@ def step(
     )
     if rules.bundles:
         waiting = _waiting(draft.shown, present, draft.out)
-        after = replace(after, seen={entity: present[entity].value for people in waiting.values() for entity in people})
+        after = replace(after, seen={entity: present[entity].value for entity in waiting})
     return _ended(draft.shown, present, after, tuple(draft.batches), published)
 
 
@@ -303,24 +305,18 @@ def _held_back(
     reasons = {}
     moving = {owner(entity) for entity in shown if entity not in present}
     moving |= {owner(entity) for entity, p in pending.items() if memory.pending.get(entity) != p}
-    for people in _waiting(shown, present, out).values():
-        for entity in people:
-            if entity in memory.seen:
-                if memory.seen[entity] != present[entity].value:
-                    reasons[entity] = "changed"
-            elif owner(entity) in moving:
-                reasons[entity] = "moved"
+    for entity in _waiting(shown, present, out):
+        if entity in memory.seen:
+            if memory.seen[entity] != present[entity].value:
+                reasons[entity] = "changed"
+        elif owner(entity) in moving:
+            reasons[entity] = "moved"
     return reasons
 
 
-def _waiting(
-    shown: Mapping[str, Unit], present: Mapping[str, Person], out: Mapping[str, str]
-) -> dict[Block, list[str]]:
-    blocks: dict[Block, list[str]] = {}
-    for entity, person in present.items():
-        if entity not in shown and entity not in out:
-            blocks.setdefault(person.block, []).append(entity)
-    return blocks
+def _waiting(shown: Mapping[str, Unit], present: Mapping[str, Person], out: Mapping[str, str]) -> dict[str, Block]:
+    """The block of everybody who is present, not shown and not out."""
+    return {entity: person.block for entity, person in present.items() if entity not in shown and entity not in out}
 
 
 def _ended(
@@ -331,9 +327,7 @@ def _ended(
     published: bool,
 ) -> Step:
     """Who waits now, and the counts."""
-    newcomers = {
-        entity: person.block for entity, person in present.items() if entity not in shown and entity not in memory.out
-    }
+    newcomers = _waiting(shown, present, memory.out)
     leavers = {entity: unit.cell.block for entity, unit in shown.items() if entity not in present}
     changes = {
         entity: shown[entity].cell.block

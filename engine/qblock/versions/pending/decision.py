@@ -16,6 +16,7 @@ from qblock.blocks import Reference
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.versions.batching.cohort import ByValues, Sizes, Values, added, size_of, size_of_bundles
+from qblock.versions.batching.proposals import by_block
 from qblock.versions.batching.rules import Coin, Rules, combine_rules, no_coin, private_coin, rules_for
 from qblock.versions.batching.state import Block, Cell, Histogram, Memory, Person, Unit, Value
 from qblock.versions.batching.step import Step, standing, step
@@ -192,7 +193,7 @@ def decide(
             memory,
             rules,
             judged(spec, first, current, of_blocks),
-            cohort=cohort,
+            newcomers=by_block(cohort),
             coin=_coin(crosswalk, spec) if rules.coin else no_coin,
             least=2 * rules.k,
             counted=lambda value: sensitive(str(value)),
