@@ -44,8 +44,8 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "map: a box of the least size fails",
         "search/boxes/counting.py",
-        "failing: Mask = (groups.size < self.least) & ~empty",
-        "failing: Mask = (groups.size <= self.least) & ~empty",
+        "failing: Mask = (groups.size < self.least) & (groups.rows > 0)",
+        "failing: Mask = (groups.size <= self.least) & (groups.rows > 0)",
         "k_anonymity",
         SEARCH,
     ),

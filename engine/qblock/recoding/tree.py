@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from qblock.blocks import Ints
 from qblock.errors import InputError, quoted
 from qblock.lattice import Node
 from qblock.recoding.ladder import Bounds, Label, Ladder, Sides
@@ -76,6 +77,28 @@ class Tree:
             return split.merged[0]
         split.children[code] = self._with(part, split.attribute, ladder.plain(split.level, code))
         return split.children[code]
+
+    def assign(self, leaves: Ints) -> Ints:
+        """The box that each combination of leaves falls into, which the tree has from here on.
+
+        Args:
+            leaves: int64[N, Q], the codes of leaves.
+
+        Returns:
+            int64[N], parts that are not split.
+        """
+        codes = [ladder.hierarchy.codes for ladder in self.ladders]
+        keys = np.stack([codes[i][level][leaves[:, i]] for i, level in enumerate(self.start)], axis=1)
+        blocks, number = np.unique(keys, axis=0, return_inverse=True)
+        boxes = np.array([self.begin(key) for key in blocks.tolist()], dtype=np.int64)[number.reshape(-1)]
+        # A part has a smaller number than those that it is split into.
+        for part in sorted(self.splits):
+            attribute, level = self.splits[part].attribute, self.splits[part].level
+            there = np.flatnonzero(boxes == part)
+            labels, number = np.unique(codes[attribute][level][leaves[there, attribute]], return_inverse=True)
+            children = np.array([self.child(part, code) for code in labels.tolist()], dtype=np.int64)
+            boxes[there] = children[number.reshape(-1)]
+        return boxes
 
     def each(self, part: int, attribute: int, level: int) -> Split:
         """Divide a part by single labels."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -115,27 +116,37 @@ def _moved(pairs: Pairs, place: Ints) -> Pairs:
     return distinct[:, 0], distinct[:, 1]
 
 
-class Judge:
-    """needed: the sensitive attributes, by number, that groups tell apart. sizes: whether nothing counts but the least
-    size that the models imply."""
+class Sizes:
+    """Passes every group of the least size, whatever its values. least: rows or entities."""
 
-    def __init__(self, task: Task, needed: Sequence[int], *, sizes: bool = False) -> None:
+    looks_up = False
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def failing(self, groups: Groups, parts: Ints, path: Path) -> Mask:
+        """bool[G]: the groups that fail; those without rows do not. parts, path: are not looked at."""
+        failing: Mask = (groups.size < self.least) & (groups.rows > 0)
+        return failing
+
+
+class Judge:
+    """Passes the groups that satisfy all models. needed: the sensitive attributes, by number, that groups tell
+    apart."""
+
+    def __init__(self, task: Task, needed: Sequence[int]) -> None:
         self._requirements = task.bound_models
         requirements = [requirement for requirement, _ in self._requirements]
         self._populations = {id(q): i for i, q in enumerate(with_population(requirements))}
         self._guards = {id(q): i for i, q in enumerate(with_guards(requirements))}
         self._column = {name: needed.index(i) for i, name in enumerate(task.source.sensitives) if i in needed}
-        self.least = task.least
+        self.least, self._large = task.least, Sizes(task.least)
         self._forbids_held_by_all = task.forbids_held_by_all
-        self._sizes = sizes
         self.looks_up = any("containing" in bound[0][0].needs for _, bound in self._requirements)
 
     def failing(self, groups: Groups, parts: Ints, path: Path) -> Mask:
         """bool[G]: the groups that fail. parts: int64[G], the part that each one is in; path: of parts."""
-        empty = groups.rows == 0
-        failing: Mask = (groups.size < self.least) & ~empty
-        if self._sizes:
-            return failing
+        empty, failing = groups.rows == 0, self._large.failing(groups, parts, path)
         for requirement, bound in self._requirements:
             # A part of the population that nobody of the table is in.
             if id(requirement) in self._populations and getattr(bound[0][0], "min", 0) > 0:
@@ -306,6 +317,20 @@ class Parted:
         self.leaves.assign(parts, masks, PartedKeys(moves.part, words, moves.child, moves.child), keep=False)
 
 
+class PartCounting(Protocol):
+    """Counts parts and moves their rows into smaller ones, wherever these are; `Counting` says what each method
+    does."""
+
+    entities: bool
+
+    def begin(self, node: Node) -> tuple[Groups, Ints]: ...
+    def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms: ...
+    def by_group(self, attribute: int, atoms: Atoms, group: Ints, number: int) -> Groups: ...
+    def start(self, node: Node, keys: Ints, child: Ints) -> None: ...
+    def move(self, moves: Moves) -> None: ...
+    def drop(self) -> None: ...
+
+
 class Counting:
     """Counts a table's parts. needed: the sensitive attributes that are told apart; populations, guards: the tables of
     models that ask for them."""
@@ -345,13 +370,7 @@ class Counting:
             return [keys.mask(attribute, level) for level in levels.tolist()]
 
         groups, (part, code, level) = self._grouped(parts, masks, keyed)
-        rank = np.zeros(len(part), dtype=np.int64)
-        for depth in np.unique(level).tolist():
-            rank[level == depth] = ladder.rank(depth)[code[level == depth]]
-        order = np.lexsort((rank, part))
-        part, code, level = part[order], code[order], level[order]
-        start = np.searchsorted(part, np.append(parts, np.iinfo(np.int64).max)).astype(np.int64)
-        return Atoms(groups.select(order), part, code, level, parts, start)
+        return sorted_atoms(ladder, groups, part, code, level, parts)
 
     def by_group(self, attribute: int, atoms: Atoms, group: Ints, number: int) -> Groups:
         """The counts of groups of atoms. group: int64[atoms], the number of each, -1 for none."""
@@ -425,6 +444,17 @@ class Counting:
         groups = Groups(owners[0], own.values(counts), counts.n, size, rows)
         groups = replace(groups, population=tuple(populations), guards=tuple(guards))
         return groups, tuple(column[first] for column in joined)
+
+
+def sorted_atoms(ladder: Ladder, groups: Groups, part: Ints, code: Ints, level: Ints, parts: Ints) -> Atoms:
+    """Groups as the atoms of parts, whatever their order. part, code, level: int64[G]; parts: ascending."""
+    rank = np.zeros(len(part), dtype=np.int64)
+    for depth in np.unique(level).tolist():
+        rank[level == depth] = ladder.rank(depth)[code[level == depth]]
+    order = np.lexsort((rank, part))
+    part, code, level = part[order], code[order], level[order]
+    start = np.searchsorted(part, np.append(parts, np.iinfo(np.int64).max)).astype(np.int64)
+    return Atoms(groups.select(order), part, code, level, parts, start)
 
 
 def numbered(keys: Sequence[Ints]) -> tuple[Ints, Ints]:

@@ -13,7 +13,7 @@ import numpy as np
 from qblock.blocks import Ints, Mask
 from qblock.recoding import Label, Ladder
 from qblock.recoding.tree import Kind
-from qblock.search.boxes.counting import Atoms, Counting, Groups, Judge, Path, added
+from qblock.search.boxes.counting import Atoms, Groups, Judge, PartCounting, Path, Sizes, added
 
 CUTS = 24
 """Cuts of a part that are tried, the one nearest the median of its rows first."""
@@ -68,7 +68,9 @@ class Candidates:
 
 
 class Proposer:
-    def __init__(self, counting: Counting, ladders: Sequence[Ladder], judge: Judge, gain: Gain, path: Path) -> None:
+    def __init__(
+        self, counting: PartCounting, ladders: Sequence[Ladder], judge: Judge | Sizes, gain: Gain, path: Path
+    ) -> None:
         self._counting, self._ladders, self._judge, self._gain, self._path = counting, ladders, judge, gain, path
 
     def propose(

@@ -18,7 +18,7 @@ from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves
 from qblock.metrics.registry import BY_NAME, Needs
 from qblock.recoding import Label, Ladder, Tree, replay
 from qblock.search.assessment import Assessment, NodeCounts, same, tightest_of
-from qblock.search.boxes.counting import Counting, Judge, Parted, Path, with_guards, with_population
+from qblock.search.boxes.counting import Counting, Judge, Parted, Path, Sizes, with_guards, with_population
 from qblock.search.boxes.propose import Gain
 from qblock.search.boxes.specialize import Specialization, Specialized
 from qblock.search.lattice import Tally
@@ -294,6 +294,5 @@ def _specialization(task: Task, *, by_sizes: bool) -> tuple[Specialization, Judg
     gain = Gain(
         by, steps, source.rows, task.spec.weights, needed.index(0) if by == "kl_divergence" and needed else None
     )
-    judge = Judge(task, needed, sizes=by_sizes)
-    specialization = Specialization(counting, steps, judge, gain, task.budget)
-    return specialization, Judge(task, needed) if by_sizes else judge
+    judge = Judge(task, needed)
+    return Specialization(counting, steps, Sizes(task.least) if by_sizes else judge, gain, task.budget), judge

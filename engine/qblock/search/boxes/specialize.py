@@ -16,7 +16,7 @@ import numpy as np
 from qblock.blocks import Blocks, Containing, Ints, Mask
 from qblock.lattice import Node
 from qblock.recoding import Label, Ladder, Tree
-from qblock.search.boxes.counting import Atoms, Counting, Groups, Judge, Moves, blocks_of
+from qblock.search.boxes.counting import Atoms, Groups, Judge, Moves, PartCounting, Sizes, blocks_of
 from qblock.search.boxes.propose import Gain, Proposal, Proposer
 from qblock.search.lattice import Tally
 
@@ -93,7 +93,9 @@ def in_order(groups: Groups) -> Groups:
 class Specialization:
     """One search from a node downward. budget: rows that may be suppressed."""
 
-    def __init__(self, counting: Counting, ladders: Sequence[Ladder], judge: Judge, gain: Gain, budget: int) -> None:
+    def __init__(
+        self, counting: PartCounting, ladders: Sequence[Ladder], judge: Judge | Sizes, gain: Gain, budget: int
+    ) -> None:
         self._counting, self.ladders, self._judge = counting, tuple(ladders), judge
         self._budget = budget
         self._counts = _Counts()

@@ -1,0 +1,100 @@
+"""The map of a cohort: the search of `specialize.py` from the top, over people in memory and by sizes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from qblock.blocks import Ints
+from qblock.lattice import Node
+from qblock.recoding import Ladder, Tree
+from qblock.search.boxes.counting import Atoms, Groups, Moves, Sizes, added, numbered, sorted_atoms
+from qblock.search.boxes.propose import Gain
+from qblock.search.boxes.specialize import Specialization
+
+
+def divide(ladders: Sequence[Ladder], leaves: Ints, least: int, weights: Sequence[Fraction]) -> tuple[Tree, Ints]:
+    """Divide people into boxes by their quasi-identifiers.
+
+    Neither their order nor anything else about them is looked at, so that the map tells nothing of their values.
+
+    Args:
+        ladders: of the quasi-identifiers.
+        leaves: int64[N, Q], the codes of each person's leaves.
+        least: how many people each box has at least; fewer than twice as many are not divided.
+        weights: of each quasi-identifier in the loss.
+
+    Returns:
+        The splits, which begin at the top, and int64[N], the part that each person is in.
+    """
+    top = tuple(ladder.hierarchy.height for ladder in ladders)
+    if len(leaves) < 2 * least:
+        tree = Tree(ladders, top)
+        return tree, tree.assign(leaves)
+    gain = Gain("loss", ladders, len(leaves), weights, None)
+    specialized = Specialization(People(ladders, leaves), ladders, Sizes(least), gain, 0).run(top)
+    assert specialized is not None
+    return specialized.tree, specialized.tree.assign(leaves)
+
+
+class People:
+    """Counts people in memory, from the whole of them down. leaves: int64[N, Q], the codes of each one's leaves."""
+
+    entities = False
+
+    def __init__(self, ladders: Sequence[Ladder], leaves: Ints) -> None:
+        self._ladders = tuple(ladders)
+        self._leaves, self._n = np.unique(leaves, axis=0, return_counts=True)
+        self._part = np.zeros(len(self._n), dtype=np.int64)
+
+    def begin(self, node: Node) -> tuple[Groups, Ints]:
+        """The one block of the top, and the codes of its labels."""
+        return self._groups(self._part, 1), np.zeros((1, len(node)), dtype=np.int64)
+
+    def start(self, node: Node, keys: Ints, child: Ints) -> None:
+        """Give everybody the part that the block of the top is."""
+        self._part[:] = child
+
+    def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms:
+        """The labels of an attribute that occur in each part, at a level of its own."""
+        there = np.flatnonzero(np.isin(self._part, parts))
+        level = levels[np.searchsorted(parts, self._part[there])]
+        code = self._codes(attribute, level, there)
+        number, first = numbered([self._part[there], code])
+        group = np.full(len(self._part), -1, dtype=np.int64)
+        group[there] = number
+        part, code, level = self._part[there][first], code[first], level[first]
+        return sorted_atoms(self._ladders[attribute], self._groups(group, len(first)), part, code, level, parts)
+
+    def by_group(self, attribute: int, atoms: Atoms, group: Ints, number: int) -> Groups:
+        """The counts of groups of atoms. group: int64[atoms], the number of each, -1 for none."""
+        return atoms.groups.merged(group, number)
+
+    def move(self, moves: Moves) -> None:
+        """Give people their new parts; those of parts that are not named are done."""
+        moved = np.full(len(self._part), -1, dtype=np.int64)
+        for attribute in np.unique(moves.attribute).tolist():
+            here = np.flatnonzero(moves.attribute == attribute)
+            parts, first = np.unique(moves.part[here], return_index=True)
+            there = np.flatnonzero(np.isin(self._part, parts))
+            part = self._part[there]
+            code = self._codes(attribute, moves.level[here][first][np.searchsorted(parts, part)], there)
+            pairs = zip(moves.part[here].tolist(), moves.code[here].tolist(), strict=True)
+            child = dict(zip(pairs, moves.child[here].tolist(), strict=True))
+            moved[there] = [child.get(pair, -1) for pair in zip(part.tolist(), code.tolist(), strict=True)]
+        self._part = moved
+
+    def drop(self) -> None:
+        """Nothing of it is kept elsewhere."""
+
+    def _codes(self, attribute: int, level: Ints, people: Ints) -> Ints:
+        """The codes of people's labels, each at a level of its own."""
+        codes: Ints = self._ladders[attribute].hierarchy.codes[level, self._leaves[people, attribute]].astype(np.int64)
+        return codes
+
+    def _groups(self, group: Ints, number: int) -> Groups:
+        """Groups of people, without values. group: the number of each combination's, -1 for none."""
+        size = added(self._n, group, number)
+        return Groups(np.arange(number, dtype=np.int64), np.zeros((number, 0), dtype=np.int64), size, size, size)

@@ -1,0 +1,214 @@
+"""The map of a cohort, which is made of people in memory, by sizes alone."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from engines import examples
+from hypothesis import given, settings
+from integration.sources import make_spec
+from reference.recoding import Attribute, Recoding
+
+from qblock.blocks import Ints
+from qblock.hierarchy import Hierarchy, dates, ranges, suppress
+from qblock.recoding import Ladder, Tree
+from qblock.search.boxes.division import divide
+from qblock.search.run import open_task, run_search
+
+from .answers import box_of
+from .drawn import DATE, TEXT, WHOLE, attribute
+from .test_labels import holds
+from .test_laws import few, seeds
+
+KINDS = {TEXT: "text", WHOLE: "integer", DATE: "date"}
+DIVIDED = examples(60)
+
+
+def ladder_of(drawn: Attribute, kind: str) -> Ladder:
+    known = [path for leaf, path in drawn.paths.items() if leaf is not None]
+    names = tuple(f"level{i}" for i in range(drawn.height + 1))
+    hierarchy = Hierarchy(drawn.name, names, tuple(zip(*known, strict=True)))
+    return Ladder(hierarchy.with_null() if None in drawn.paths else hierarchy, KINDS[kind])
+
+
+class Cohort:
+    """Random people with up to three random quasi-identifiers."""
+
+    def __init__(self, seed: int) -> None:
+        draw = random.Random(seed)
+        pairs = [attribute(draw, name) for name in "abc"[: draw.randint(1, 3)]]
+        self.ladders = [ladder_of(*pair) for pair in pairs]
+        self.least = draw.randint(1, 6)
+        rows = [{one.name: draw.choice(list(one.paths)) for one, _ in pairs} for _ in range(draw.randint(0, 40))]
+        self.table = Recoding(tuple(one for one, _ in pairs), rows)
+        places = [{leaf: i for i, leaf in enumerate(ladder.hierarchy.leaves)} for ladder in self.ladders]
+        codes = [
+            [
+                place[None if row[one.name] is None else str(row[one.name])]
+                for (one, _), place in zip(pairs, places, strict=True)
+            ]
+            for row in rows
+        ]
+        self.leaves = np.array(codes, dtype=np.int64).reshape(len(rows), len(pairs))
+        self.weights = [Fraction(1)] * len(pairs)
+
+    def divide(self) -> tuple[Tree, Ints]:
+        return divide(self.ladders, self.leaves, self.least, self.weights)
+
+
+def texts_of(tree: Tree, boxes: Ints) -> list[tuple[str, ...]]:
+    """The labels of each person."""
+    texts = tree.texts(dict.fromkeys(boxes.tolist()))
+    return [tuple(texts[label] for label in tree.labels[box]) for box in boxes.tolist()]
+
+
+@settings(few, max_examples=DIVIDED)
+@given(seed=seeds)
+def test_it_is_the_map_of_the_slow_reference(seed: int) -> None:
+    cohort = Cohort(seed)
+    tree, boxes = cohort.divide()
+    table, least = cohort.table, cohort.least
+    top = tuple(one.height for one in table.attributes)
+    if len(table.rows) < 2 * least:
+        assert {tree.labels[box] for box in boxes.tolist()} <= {tree.labels[0]}
+        return
+    expected = table.specialize(top, "loss", lambda box, _: len(table.inside(box)) >= least)
+    assert expected is not None
+    assert tree.start == top
+    assert Counter(box_of(table, tree.ladders, tree.labels[box]) for box in boxes.tolist()) == Counter(
+        {box: len(table.inside(box)) for box in expected}
+    )
+    for row, box in zip(table.rows, boxes.tolist(), strict=True):
+        assert table.has(box_of(table, tree.ladders, tree.labels[box]), row)
+
+
+@settings(few, max_examples=DIVIDED)
+@given(seed=seeds)
+def test_each_box_has_enough_people_whatever_their_order(seed: int) -> None:
+    cohort = Cohort(seed)
+    tree, boxes = cohort.divide()
+    if len(boxes) >= cohort.least:
+        assert all(n >= cohort.least for n in Counter(boxes.tolist()).values())
+    order = np.random.default_rng(seed).permutation(len(boxes))
+    again, turned = divide(cohort.ladders, cohort.leaves[order], cohort.least, cohort.weights)
+    assert turned.tolist() == boxes[order].tolist()
+    texts = [of.texts(dict.fromkeys(parts.tolist())) for of, parts in ((tree, boxes), (again, turned))]
+    assert tree.to_json(texts[0]) == again.to_json(texts[1])
+
+
+@settings(few, max_examples=DIVIDED)
+@given(seed=seeds)
+def test_the_map_that_is_kept_gives_each_person_the_same_box(seed: int) -> None:
+    cohort = Cohort(seed)
+    tree, boxes = cohort.divide()
+    stated = json.loads(json.dumps(tree.to_json(tree.texts(dict.fromkeys(boxes.tolist())))))
+    again = Tree.of_json(stated, cohort.ladders)
+    replayed = again.assign(cohort.leaves)
+    assert texts_of(again, replayed) == texts_of(tree, boxes)
+    assert len(set(zip(boxes.tolist(), replayed.tolist(), strict=True))) == len(set(boxes.tolist()))
+
+
+def divided(ladders: Sequence[Ladder], people: Sequence[tuple[str | None, ...]], least: int) -> list[tuple[str, ...]]:
+    """The labels of people."""
+    leaves = [[list(of.hierarchy.leaves).index(x) for of, x in zip(ladders, row, strict=True)] for row in people]
+    weights = [Fraction(1)] * len(ladders)
+    return texts_of(*divide(ladders, np.array(leaves, dtype=np.int64).reshape(-1, len(ladders)), least, weights))
+
+
+AGES = [str(age) for age in (18, 23, 25, 27, 31, 34, 52, 67)]
+DAYS = ["2023-11-05", "2023-12-01", "2024-01-05", "2024-02-11", "2024-02-26"]
+LANDS = {"Malta": "Europe", "Cyprus": "Europe", "Spain": "Europe", "Peru": "America", "Chile": "America"}
+
+
+def lands() -> Ladder:
+    levels = (tuple(LANDS), tuple(LANDS.values()), ("*",) * len(LANDS))
+    return Ladder(Hierarchy("land", ("land", "part", "all"), levels), "text")
+
+
+@pytest.mark.parametrize(
+    ("ladder", "people", "least", "read"),
+    [
+        (Ladder(suppress("v", AGES, "integer"), "integer"), AGES, 2, ["25-29", "30-49", "<25", ">=50"]),
+        (Ladder(ranges("v", AGES, [10, 20], kind="integer"), "integer"), AGES, 2, ["<40", ">=40"]),
+        (Ladder(suppress("v", DAYS, "date"), "date"), DAYS, 2, ["<2024-01-01", ">=2024-01-01"]),
+        (Ladder(dates("v", DAYS, ["month", "year"]), "date"), DAYS, 2, ["2023", "2024"]),
+        (lands(), ["Malta", "Cyprus", "Spain", "Spain", "Peru", "Chile"], 2, ["America", "Europe (other 1)", "Spain"]),
+        (lands(), ["Malta", "Cyprus", "Spain", "Peru"], 2, ["*"]),
+        (Ladder(suppress("v", ["a", "b"], "text"), "text"), ["a"] * 3 + ["b"] * 3, 3, ["a", "b"]),
+        (Ladder(suppress("v", ["a", "b"], "text"), "text"), ["a"] * 3 + ["b"] * 2, 3, ["*"]),
+        (Ladder(suppress("v", ["a", "b"], "text"), "text"), ["a"] * 6, 3, ["a"]),
+        (Ladder(suppress("v", ["a"], "text"), "text"), ["a"] * 6, 3, ["*"]),
+        (
+            Ladder(suppress("v", AGES, "integer").add_null_leaf(), "integer"),
+            [*AGES, None, None],
+            2,
+            ["(missing)", "25-29", "30-49", "<25", ">=50"],
+        ),
+        (
+            Ladder(suppress("v", AGES, "integer").add_null_leaf(), "integer"),
+            [*AGES, None],
+            2,
+            ["26-31", "32-59", "<26", ">=60 or (missing)"],
+        ),
+    ],
+)
+def test_labels(ladder: Ladder, people: list[str | None], least: int, read: list[str]) -> None:
+    assert sorted({label for (label,) in divided([ladder], [(value,) for value in people], least)}) == read
+
+
+def test_fewer_than_two_boxes_need_are_not_divided() -> None:
+    ladder = Ladder(suppress("v", AGES, "integer"), "integer")
+    for people in (0, 1, 5):
+        assert divided([ladder], [("18",)] * people, 3) == [("*",)] * people
+    assert divided([ladder], [("18",)] * 6, 3) == [("18",)] * 6
+
+
+def test_people_lie_where_their_label_says_and_none_is_at_its_end() -> None:
+    draw = random.Random(7)
+    ages = [draw.randint(-50, 400) for _ in range(300)]
+    ladder = Ladder(suppress("v", sorted(set(map(str, ages)), key=int), "integer"), "integer")
+    labels = [label for (label,) in divided([ladder], [(str(age),) for age in ages], 10)]
+    assert len(set(labels)) > 10
+    assert all(holds(label, age) for label, age in zip(labels, ages, strict=True))
+    assert {label[0] for label in labels if str(min(ages)) in label or str(max(ages)) in label} == set()
+
+
+def test_weights_say_which_attribute_is_kept() -> None:
+    ladders = [Ladder(suppress(name, ["x", "y"], "text"), "text") for name in "ab"]
+    leaves = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.int64)
+    for weights, read in (((1, 1), "a"), ((2, 1), "a"), ((1, 2), "b")):
+        tree, boxes = divide(ladders, leaves, 2, [Fraction(weight) for weight in weights])
+        assert {label[read == "a"] for label in texts_of(tree, boxes)} == {"*"}
+
+
+def test_it_reads_like_a_search_by_sizes(warehouse: Any, tmp_path: Path) -> None:
+    """From the top: the same splits, under the same numbers."""
+    draw = random.Random(11)
+    rows = [(draw.choice(list(LANDS)), draw.choice([None, *range(18, 60)]), draw.choice("uvw")) for _ in range(300)]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(("land", "age", "sex"))}
+    url = warehouse("cohort", columns, {"land": TEXT, "age": WHOLE, "sex": TEXT})
+    lines = ["land,part,all", *(f"{land},{part},*" for land, part in LANDS.items())]
+    (tmp_path / "lands.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    hierarchies = {"land": {"file": "lands.csv"}, "age": {"ranges": [5, 20]}, "sex": "suppress"}
+    attributes = {name: {"role": "quasi_identifier", "hierarchy": of} for name, of in hierarchies.items()}
+    attributes["age"]["nulls"] = "top"
+    search = {"recoding": "multidimensional", "choose_by": "loss", "choose_from": "sizes"}
+    spec = make_spec(url, "cohort", attributes, [{"k_anonymity": {"k": 8}}], tmp_path, search=search)
+    with open_task(spec) as task:
+        searched = run_search(task).recoded
+        assert searched is not None
+        tree = searched.specialized.tree
+        places = [{leaf: i for i, leaf in enumerate(of.hierarchy.leaves)} for of in tree.ladders]
+        leaves = [[of[None if x is None else str(x)] for of, x in zip(places, row, strict=True)] for row in rows]
+        own, boxes = divide(tree.ladders, np.array(leaves, dtype=np.int64), 8, spec.weights)
+        assert searched.start == "top"
+        assert own.to_json(own.texts(dict.fromkeys(boxes.tolist()))) == tree.to_json(searched.texts)
+        assert sorted(set(texts_of(own, boxes))) == searched.boxes
