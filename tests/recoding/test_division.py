@@ -20,6 +20,7 @@ from reference.recoding import Attribute, Recoding
 from qblock.blocks import Ints
 from qblock.hierarchy import Hierarchy, dates, ranges, suppress
 from qblock.recoding import Ladder, Tree
+from qblock.recoding.tree import Rests
 from qblock.search.boxes.division import divide
 from qblock.search.run import open_task, run_search
 
@@ -212,3 +213,72 @@ def test_it_reads_like_a_search_by_sizes(warehouse: Any, tmp_path: Path) -> None
         assert searched.start == "top"
         assert own.to_json(own.texts(dict.fromkeys(boxes.tolist()))) == tree.to_json(searched.texts)
         assert sorted(set(texts_of(own, boxes))) == searched.boxes
+
+
+PARTS = {"Malta": "Europe", "Cyprus": "Europe", "Spain": "Europe", "France": "Europe", "Peru": "America"}
+
+
+def rests_of(*boxes: Sequence[str], levels: dict[str, str] = PARTS) -> Tree:
+    """A map of countries in which these of Europe stand together, in one part of it after another."""
+    hierarchy = Hierarchy(
+        "land", ("land", "part", "all"), (tuple(levels), tuple(levels.values()), ("*",) * len(levels))
+    )
+    ladders = [Ladder(hierarchy, "text"), Ladder(suppress("n", [str(i) for i in range(len(boxes))], "text"), "text")]
+    tree = Tree(ladders, (1, 0))
+    for i, together in enumerate(boxes):
+        alone = [land for land, part in levels.items() if part == "Europe" and land not in together]
+        codes = [code for land in alone if (code := ladders[0].code(0, land)) is not None]
+        tree.rest(tree.begin((0, i)), 0, 0, codes)
+    return tree
+
+
+def read(tree: Tree, taken: Sequence[Rests] = ()) -> dict[str, frozenset[str | None]]:
+    """The rests of a map beside others."""
+    rests, numbers = tree.rests(tree.texts(tree.boxes(), taken))
+    assert numbers == {}
+    return rests
+
+
+def test_a_rest_reads_as_the_same_leaves_did_and_never_as_others() -> None:
+    south, west = frozenset({"Malta", "Cyprus"}), frozenset({"Spain", "France"})
+    before = read(rests_of(["Malta", "Cyprus"]))
+    assert before == {"Europe (other 1)": south}
+    assert read(rests_of(["Spain", "France"])) == {"Europe (other 1)": west}
+    beside = read(rests_of(["Spain", "France"]), [before, {}])
+    assert beside == {"Europe (other 2)": west}
+    both = {**before, **beside}
+    third = frozenset({"Cyprus", "Spain", "France"})
+    tree = rests_of(sorted(third), ["Spain", "France"], ["Malta", "Cyprus"])
+    assert read(tree, [both, {}]) == {**both, "Europe (other 3)": third}
+    # The number of another map that is free is not taken where a rest has it.
+    gap = {"Europe (other 2)": south}
+    assert read(tree, [gap, {}]) == {**gap, "Europe (other 1)": third, "Europe (other 3)": west}
+
+
+def test_a_rest_that_gained_a_leaf_is_another_one() -> None:
+    """What was kept is read over the hierarchies of today: there its rest holds the leaf that came."""
+    old = rests_of(["Malta", "Cyprus"])
+    stated = old.to_json(old.texts(old.boxes()))
+    more = {**PARTS, "Andorra": "Europe"}
+    new = rests_of(["Malta", "Cyprus"], ["Malta", "Cyprus", "Andorra"], levels=more)
+    again = Tree.of_json(stated, [new.ladders[0], old.ladders[1]])
+    taken = again.rests(again.texts(again.boxes()))
+    wide, narrow = frozenset({"Malta", "Cyprus", "Andorra"}), frozenset({"Malta", "Cyprus"})
+    assert taken == [{"Europe (other 1)": wide}, {}]
+    assert read(new, taken) == {"Europe (other 1)": wide, "Europe (other 2)": narrow}
+
+
+@settings(few, max_examples=DIVIDED)
+@given(seed=seeds)
+def test_maps_beside_each_other_read_alike(seed: int) -> None:
+    cohort = Cohort(seed)
+    half = len(cohort.leaves) // 2
+    taken: list[dict[str, frozenset[str | None]]] = [{} for _ in cohort.ladders]
+    for leaves in (cohort.leaves[:half], cohort.leaves[half:], cohort.leaves):
+        tree, boxes = divide(cohort.ladders, leaves, cohort.least, cohort.weights)
+        own = tree.rests(tree.texts(dict.fromkeys(boxes.tolist()), taken))
+        for known, rests in zip(taken, own, strict=True):
+            assert all(known.get(text, stands_for) == stands_for for text, stands_for in rests.items())
+            sets = [*known.values(), *(stands_for for text, stands_for in rests.items() if text not in known)]
+            assert len(set(sets)) == len(sets)
+            known |= rests

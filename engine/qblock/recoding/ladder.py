@@ -50,6 +50,11 @@ class Label:
     stated: str | None = None
     bounds: Bounds | None = None
 
+    @property
+    def rest(self) -> bool:
+        """Whether it reads by a number: of several labels that no cut tells apart, also where fewer are left."""
+        return self.within is not None and self.bounds is None
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -393,6 +398,10 @@ class Ladder:
         """bool[leaves]: which leaves it stands for."""
         leaves: Mask = np.isin(self._codes[label.level], label.codes)
         return leaves
+
+    def leaves_of(self, label: Label) -> frozenset[str | None]:
+        """The leaves that it stands for, by their texts."""
+        return frozenset(self.hierarchy.leaves[leaf] for leaf in np.flatnonzero(self.leaf_sets(label)).tolist())
 
     def _shown(self, level: int, code: int) -> str:
         name = self.name(level, code)

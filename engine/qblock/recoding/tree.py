@@ -6,6 +6,7 @@ combination that nobody had when the map was made falls into exactly one of them
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -18,6 +19,8 @@ from qblock.lattice import Node
 from qblock.recoding.ladder import Bounds, Label, Ladder, Sides
 
 Kind = Literal["each", "cut", "rest"]
+Rests = Mapping[str, frozenset[str | None]]
+"""The leaves that rests stand for, by how they read."""
 
 
 @dataclass(eq=False)
@@ -135,25 +138,33 @@ class Tree:
             path.append(self.parents[path[-1]])
         return path[::-1]
 
-    def texts(self, parts: Collection[int]) -> dict[Label, str]:
-        """How the labels of these boxes read. Raises InputError where two that stand for different values would read
-        the same."""
+    def texts(self, parts: Collection[int], taken: Sequence[Rests] = ()) -> dict[Label, str]:
+        """How the labels of these boxes read.
+
+        Args:
+            parts: the boxes.
+            taken: for each quasi-identifier, the rests of maps beside this one (`rests`). The same leaves read the
+                same; others never read like one of them.
+
+        Raises:
+            InputError: Two labels that stand for different values would read the same.
+        """
         texts: dict[Label, str] = {}
         for attribute, ladder in enumerate(self.ladders):
             used = dict.fromkeys(self.labels[part][attribute] for part in parts)
-            rests: dict[Label | None, list[Label]] = {}
-            for label in used:
-                if label.form == "rest" and label.stated is None:
-                    rests.setdefault(label.within, []).append(label)
-            numbers: dict[Label, int] = {}
-            for within, labels in rests.items():
-                known = sum(1 for label in used if label.stated is not None and label.within is within)
-                labels.sort(key=lambda label: (label.level, ladder.rank(label.level)[label.codes].tolist()))
-                numbers |= {label: known + i for i, label in enumerate(labels, 1)}
-            for label in used:
-                texts[label] = ladder.text(label, numbers.get(label, 1))
+            beside = taken[attribute] if taken else {}
+            rests = _rest_texts(ladder, used, beside)
+            texts |= {label: rests.get(label) or ladder.text(label) for label in used}
             _check_apart(ladder, [(label, texts[label]) for label in used])
         return texts
+
+    def rests(self, texts: Mapping[Label, str]) -> list[dict[str, frozenset[str | None]]]:
+        """For each quasi-identifier, how the rests of this map read and the leaves that each stands for."""
+        rests: list[dict[str, frozenset[str | None]]] = []
+        for attribute, ladder in enumerate(self.ladders):
+            labels = dict.fromkeys(of[attribute] for of in self.labels)
+            rests.append({texts[label]: ladder.leaves_of(label) for label in labels if label in texts and label.rest})
+        return rests
 
     def to_json(self, texts: Mapping[Label, str]) -> dict[str, Any]:
         """The splits by the names of labels, which do not depend on what else a hierarchy holds."""
@@ -266,6 +277,22 @@ class Tree:
     def _split(self, part: int, split: Split) -> Split:
         self.splits[part] = split
         return split
+
+
+def _rest_texts(ladder: Ladder, labels: Iterable[Label], taken: Rests) -> dict[Label, str]:
+    """How new rests read: as others of the same leaves did, else by the next number within one label that is free."""
+    labels = list(labels)
+    known = {leaves: text for text, leaves in reversed([*taken.items()])}
+    used = {*taken, *(label.stated for label in labels if label.stated is not None)}
+    rests = [label for label in labels if label.form == "rest" and label.stated is None]
+    rests.sort(key=lambda label: (label.level, ladder.rank(label.level)[label.codes].tolist()))
+    texts: dict[Label, str] = {}
+    for label in rests:
+        text = known.get(ladder.leaves_of(label)) if taken else None
+        numbered = (ladder.text(label, number) for number in itertools.count(1))
+        texts[label] = text or next(text for text in numbered if text not in used)
+        used.add(texts[label])
+    return texts
 
 
 def _check_apart(ladder: Ladder, read: Sequence[tuple[Label, str]]) -> None:
