@@ -16,6 +16,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
+from qblock.blocks import Ints
 from qblock.frequency.coding import Coding, packed
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.cuts import shown
@@ -159,6 +160,44 @@ class Recoding:
         table = session.load(name, pa.table(arrays))
         session.analyze(table)
         return table
+
+
+def leaf_codes(
+    spec: Spec, session: Session, relation: sa.FromClause, columns: Mapping[str, Column], person: str
+) -> tuple[tuple[Hierarchy, ...], list[str], Ints]:
+    """Code the quasi-identifiers of rows, for a map that is made in memory.
+
+    Args:
+        relation: the rows with the columns that a release reads, and one that says who each of them is of.
+        columns: of the source.
+        person: the name of that column.
+
+    Returns:
+        The hierarchies, what each row has in the column, ascending, and int64[N, Q], the codes of its leaves. Rows that
+        wait for their hierarchies are left out.
+
+    Raises:
+        InputError: A value is in no hierarchy.
+    """
+    prefix = f"qblock_leaves_{next(NAMES)}"
+    scan = Scan(spec, session, relation, dict(columns))
+    quasi = code_quasi_identifiers(scan, f"{prefix}_dimension_")
+    if rows_uncovered(scan, quasi):
+        scan = without_uncovered(scan, quasi)
+    hierarchies = tuple(hierarchy for hierarchy, _ in quasi.values())
+    coding = Coding(hierarchies, ())
+    coded = {name: (scan.expression(name), dimension) for name, (_, dimension) in quasi.items()}
+    kept = {"person": scan.relation.c[person]}
+    rows = session.store(f"{prefix}_rows", packed(scan.relation, coding, list(coded.values()), (), kept))
+    check_covered(scan, rows, coding.words, coded, name_values=False)
+    names = ["person", *(f"k{i}" for i in range(coding.words))]
+    fetched = session.fetch(sa.select(*(rows.c[name] for name in names))).sort_by(
+        [(name, "ascending") for name in names]
+    )
+    for table in (rows, *(dimension.table for _, dimension in quasi.values())):
+        session.drop(table)
+    words = [fetched[name].to_numpy().astype(np.int64) for name in names[1:]]
+    return hierarchies, fetched["person"].to_pylist(), coding.keys((0,) * len(hierarchies), words)
 
 
 def stated_map(tree: Tree, read: Mapping[Any, str], boxes: list[int]) -> dict[str, Any]:
