@@ -30,7 +30,7 @@ from .test_labels import holds
 from .test_laws import few, seeds
 
 KINDS = {TEXT: "text", WHOLE: "integer", DATE: "date"}
-DIVIDED = examples(60)
+DIVIDED = examples(25)
 
 
 def ladder_of(drawn: Attribute, kind: str) -> Ladder:
@@ -190,6 +190,7 @@ def test_weights_say_which_attribute_is_kept() -> None:
         assert {label[read == "a"] for label in texts_of(tree, boxes)} == {"*"}
 
 
+@pytest.mark.either_engine
 def test_it_reads_like_a_search_by_sizes(warehouse: Any, tmp_path: Path) -> None:
     """From the top: the same splits, under the same numbers."""
     draw = random.Random(11)
