@@ -282,6 +282,13 @@ def _crosswalk(schema: str | None) -> None:
         schema=schema,
     )
     op.create_table(
+        "crosswalk_cohort",
+        sa.Column("release", sa.Text, nullable=False),
+        sa.Column("first", sa.BigInteger, nullable=False),
+        sa.Column("map", sa.Text, nullable=False),
+        schema=schema,
+    )
+    op.create_table(
         "crosswalk_rekeyed",
         sa.Column("release", sa.Text, nullable=False),
         sa.Column("key", sa.BigInteger, nullable=False),

@@ -19,7 +19,16 @@ GOLDEN = {
     "plain": "4099f37ce6fa2dd85d8aede9658d048d63c7bda5193279ee36f631e8e9194e44",
 }
 CLASSES: list[type] = [
-    *(model.Spec, model.Attribute, model.Source, model.Search, model.Publish, model.Versions, model.Requirement),
+    *(
+        model.Spec,
+        model.Attribute,
+        model.Source,
+        model.Search,
+        model.Publish,
+        model.Newcomers,
+        model.Versions,
+        model.Requirement,
+    ),
     *(sources.Suppress, sources.Digits, sources.Ranges, sources.Dates, sources.CsvFile, sources.DimensionTable),
     *(sources.Cuts, sources.Cutting, sources.Edges),
     *(workload.DrawnWorkload, workload.WrittenWorkload, workload.Between),

@@ -39,10 +39,11 @@ from qblock.source import SourceTable, open_recoded
 from qblock.source.columns import repeated_people, tables_read
 from qblock.spec import Spec, spec_digest
 from qblock.versions.admission import Admission
-from qblock.versions.batching.cohort import Churn, Estimate, estimate, size_for
+from qblock.versions.batching.cohort import Churn, Estimate, Together, estimate, size_for
 from qblock.versions.batching.rules import Rules
 from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk
 from qblock.versions.later import lags, later_versions
+from qblock.versions.pending.cohorts import least_box, together
 from qblock.versions.pending.decision import rules_of, shared, sizes_of
 from qblock.versions.pending.differences import check_layout, check_node
 from qblock.versions.pending.outlook import Outlook, outlook
@@ -431,13 +432,22 @@ def _of_node(task: Task, node: Node, rules: Rules, churn: Churn, known: dict[Any
             known[columns] = size_for(spec, references, columns, rules.k)
         return known[columns]
 
-    declared = spec.versions.cohort
-    cohorts = _sampled(counted[0].rows, size) if declared == "auto" else [declared] * blocks
+    declared, closing = spec.versions.cohort, _together(spec, rules)
+    if closing is not None or declared != "auto":
+        cohorts: list[int | None] = [None if declared == "auto" else declared] * blocks
+    else:
+        cohorts = _sampled(counted[0].rows, size)
     # Blocks that are suppressed get no newcomers.
     cohorts = [n if kept else None for n, kept in zip(cohorts, (~judged.failing).tolist(), strict=True)]
-    counts = tables or [counted[0].rows[:, None]]
-    expected = estimate(counts, cohorts, churn, rules, attributes=attributes_of(spec), least=2 * rules.k)
+    counts, attributes = tables or [counted[0].rows[:, None]], attributes_of(spec)
+    expected = estimate(counts, cohorts, churn, rules, attributes=attributes, least=2 * rules.k, together=closing)
     return Expected(node, blocks, expected)
+
+
+def _together(spec: Spec, rules: Rules) -> Together | None:
+    """How newcomers close as one cohort, if they do; boxes that must seldom fail are taken to have twice the people."""
+    cohorts = spec.newcomers
+    return None if cohorts is None else together(cohorts, least_box(spec, cohorts, rules, lambda: 6 * rules.k))
 
 
 def _sampled(rows: Ints, size: Callable[[int], int | None]) -> list[int | None]:
@@ -497,9 +507,13 @@ def _of_state(
             for text, n in state[block].items():
                 table[row, code[named[text]]] += n
         tables.append(table)
-    cohorts = _sampled(tables[0].sum(axis=1), lambda row: sizes(blocks[row]))
+    closing = None if shared(spec, versions) else _together(spec, rules)
+    cohorts: list[int | None] = [None] * len(blocks)
+    if closing is None:
+        cohorts = _sampled(tables[0].sum(axis=1), lambda row: sizes(blocks[row]))
     cohorts = [None if block in steady.hidden else n for block, n in zip(blocks, cohorts, strict=True)]
-    expected = estimate(tables, cohorts, churn, rules, attributes=attributes_of(spec), least=2 * rules.k)
+    attributes = attributes_of(spec)
+    expected = estimate(tables, cohorts, churn, rules, attributes=attributes, least=2 * rules.k, together=closing)
     return PublishedState(
         steady.node, Forecast(churn, (Expected(steady.node, len(blocks), expected),), steady.node, SETTLED)
     )

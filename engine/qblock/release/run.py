@@ -22,6 +22,7 @@ from qblock.publish.helpers import Facts, Shown, Version, labels_by_code, shown_
 from qblock.publish.kept_counts import plain_parts
 from qblock.publish.recheck import Counted, needs_more
 from qblock.publish.targets import Checked, Record
+from qblock.recoding import Label
 from qblock.release import roles
 from qblock.release.job import Job, Plan
 from qblock.release.log import Reporter
@@ -437,13 +438,14 @@ class Run(Job):
         if recoding is None:
             return figures
         texts = [hierarchy.shown(0) for hierarchy in self.task.source.hierarchies]
-        boxes = []
+        boxes, read = [], dict[Label, str]()
         kept = zip(chosen.counts.keys[chosen.kept].tolist(), chosen.counts.rows[chosen.kept].tolist(), strict=True)
         for key, rows in kept:
-            part = recoding.part(tuple(text[code] for text, code in zip(texts, key, strict=True)))
-            if part is not None:
-                boxes.append((recoding.tree.labels[part], rows))
-        return {**figures, "attributes": shares(recoding.tree.ladders, recoding.read, boxes)}
+            labels = recoding.labels(tuple(text[code] for text, code in zip(texts, key, strict=True)))
+            if labels is not None:
+                boxes.append((tuple(label for label, _ in labels), rows))
+                read |= dict(labels)
+        return {**figures, "attributes": shares(recoding.tree.ladders, read, boxes)}
 
     def _head(self) -> str | None:
         with self.store.read() as reader:

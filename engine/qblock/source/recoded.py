@@ -97,6 +97,7 @@ class Recoding:
         self.before: dict[str, Column] = {}
         self._seen: Boxes = {}
         """Of the map, and those that somebody who came later is the first in."""
+        self._of_cohorts: list[dict[str, Label]] = [{} for _ in spec.quasi_identifiers]
 
     def columns(self, columns: Mapping[str, Column], engine: str) -> dict[str, Column]:
         self.before = dict(columns)
@@ -105,6 +106,36 @@ class Recoding:
     def part(self, labels: tuple[str, ...]) -> int | None:
         """The part of the tree that a box is; None for one that nobody of the source is in now."""
         return self._seen.get(labels)
+
+    def add_cohorts(self, maps: Sequence[Mapping[str, Any]]) -> None:
+        """Let boxes be those of the maps of cohorts, too. maps: all of them, as they are kept."""
+        self.stated = {name: kept for name, kept in self.stated.items() if name != "cohorts"}
+        if maps:
+            self.stated["cohorts"] = list(maps)
+        nothing = np.zeros(0, dtype=np.int64)
+        for stated in maps:
+            for of, labels in zip(self._of_cohorts, stated["labels"], strict=True):
+                for text, level, form, leaves in labels:
+                    of[text] = Label(level, nothing, leaves, form)
+
+    def rests(self, ladders: Sequence[Ladder]) -> list[dict[str, frozenset[str | None]]]:
+        """For each quasi-identifier, how the rests of all maps so far read and the leaves that each stands for."""
+        rests: list[dict[str, frozenset[str | None]]] = [{} for _ in ladders]
+        for stated in (self.stated, *self.stated.get("cohorts", ())):
+            for labels in Tree.of_json(stated, ladders).labels:
+                for of, ladder, label in zip(rests, ladders, labels, strict=True):
+                    if label.rest and label.stated is not None:
+                        of[label.stated] = ladder.leaves_of(label)
+        return rests
+
+    def labels(self, texts: tuple[str, ...]) -> tuple[tuple[Label, str], ...] | None:
+        """The labels of a box with their texts; None where they are of no map."""
+        part = self.part(texts)
+        if part is not None:
+            return tuple(zip(self.tree.labels[part], texts, strict=True))
+        known = [of.get(text) for of, text in zip(self._of_cohorts, texts, strict=True)]
+        labels = tuple(label for label in known if label is not None)
+        return tuple(zip(labels, texts, strict=True)) if len(labels) == len(texts) else None
 
     def path(self, labels: tuple[str, ...]) -> list[int]:
         """The parts that a box was split from, the whole table first and itself last; none where that is not known."""
@@ -163,14 +194,21 @@ class Recoding:
 
 
 def leaf_codes(
-    spec: Spec, session: Session, relation: sa.FromClause, columns: Mapping[str, Column], person: str
+    spec: Spec,
+    session: Session,
+    relation: sa.FromClause,
+    columns: Mapping[str, Column],
+    person: str,
+    wanted: sa.FromClause,
 ) -> tuple[tuple[Hierarchy, ...], list[str], Ints]:
     """Code the quasi-identifiers of rows, for a map that is made in memory.
 
     Args:
-        relation: the rows with the columns that a release reads, and one that says who each of them is of.
+        relation: all rows with the columns that a release reads, and one that says who each of them is of: hierarchies
+            that are made of values are those of the whole source.
         columns: of the source.
         person: the name of that column.
+        wanted: the people whose rows are coded, by its only column.
 
     Returns:
         The hierarchies, what each row has in the column, ascending, and int64[N, Q], the codes of its leaves. Rows that
@@ -184,6 +222,9 @@ def leaf_codes(
     quasi = code_quasi_identifiers(scan, f"{prefix}_dimension_")
     if rows_uncovered(scan, quasi):
         scan = without_uncovered(scan, quasi)
+    (who,) = wanted.c
+    chosen = scan.relation.join(wanted, who == scan.relation.c[person])
+    scan = replace(scan, relation=sa.select(*scan.relation.c).select_from(chosen).subquery(f"{prefix}_wanted"))
     hierarchies = tuple(hierarchy for hierarchy, _ in quasi.values())
     coding = Coding(hierarchies, ())
     coded = {name: (scan.expression(name), dimension) for name, (_, dimension) in quasi.items()}

@@ -91,6 +91,16 @@ def check_people(document: Document, spec: Spec) -> None:
         document.wrong(("publish", "people"), what)
 
 
+def check_newcomers(document: Document, spec: Spec) -> None:
+    """Record why newcomers cannot be shown as the spec says."""
+    if spec.versions.newcomers is None:
+        return
+    if spec.versions.cohort != "auto":
+        document.wrong(("versions", "cohort"), "with `newcomers` all who wait are one cohort; keep one of the two")
+    if spec.without_cohorts:
+        document.wrong(("versions", "newcomers"), f"cohorts of newcomers need {spec.without_cohorts}; or leave it out")
+
+
 def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any]) -> None:
     for key in entry:
         if key in {key for keys in ONLY.values() for key in keys} and key not in ONLY[role]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -253,13 +254,20 @@ def plain_number(number: int | Fraction) -> int | float:
     return int(number) if number.denominator == 1 else float(number)
 
 
-def _cohort(raw: object) -> Any:
+def _people(raw: object) -> Any:
     if getattr(raw, "text", raw) in (None, "auto"):
         return "auto"
     try:
         return POSITIVE.read(raw)
     except ValueError:
-        raise ValueError("{it} is not a size of a cohort; write a whole number from 1, or auto") from None
+        raise ValueError("{it} is not a number of people; write a whole number from 1, or auto") from None
+
+
+def _delay(raw: object) -> Any:
+    for read in (POSITIVE.read, _age):
+        with suppress(ValueError):
+            return read(raw)
+    raise ValueError("{it} is not a delay; write a number of runs, or a time with its unit: 4, 4w")
 
 
 LEVEL = in_range(Range(0), "a whole number >= 0", whole_number)
@@ -284,10 +292,11 @@ Limit = Annotated[
         _limit, {"anyOf": [{"type": "number", "minimum": 0, "exclusiveMaximum": 1}, {"type": "integer", "minimum": 1}]}
     ),
 ]
-Cohort = Annotated[
-    int | Literal["auto"], Checked(_cohort, {"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]})
+People = Annotated[
+    int | Literal["auto"], Checked(_people, {"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]})
 ]
 Age = Annotated[timedelta, Checked(_age, TIMES)]
+Delay = Annotated[int | timedelta, Checked(_delay, {"anyOf": [POSITIVE.schema, TIMES]})]
 Duration = Annotated[timedelta, Checked(duration, TIMES)]
 AMOUNT = matching(
     r"[1-9][0-9]*(\.[0-9]+)? *([KMGT]i?B|kB)", "is not an amount of memory; write one with its unit: 512MB, 4GB"

@@ -21,7 +21,7 @@ from qblock.spec.fields import (
     TEXTS_OR_NULL,
     Age,
     Checked,
-    Cohort,
+    Delay,
     Digest,
     Duration,
     Flag,
@@ -29,6 +29,7 @@ from qblock.spec.fields import (
     Memory,
     Name,
     Names,
+    People,
     Positive,
     ReleaseName,
     Seconds,
@@ -288,6 +289,14 @@ class Private:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class Newcomers:
+    """How newcomers are shown as cohorts: all who wait together, in boxes of a map of their own."""
+
+    within: Delay = key("In how many runs, or what time, whoever comes is shown.", 4, "4w", default=4)
+    box: People = key("The least people of a box of newcomers.", "auto", 40, default="auto")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Versions:
     """How versions of the release are checked together.
 
@@ -305,7 +314,12 @@ class Versions:
     on_refusal: OnRefusal | None = key(
         "What a run does where changes would not pass beside earlier versions.", "hold_back", "refuse", default=None
     )
-    cohort: Cohort = key("How many newcomers of a block are shown together.", "auto", 20, default="auto")
+    newcomers: Newcomers | None = key(
+        "How newcomers are shown in boxes of their own.", {"within": 4, "box": "auto"}, default=None
+    )
+    cohort: People = key(
+        "Without `newcomers`: how many newcomers of a block are shown together.", "auto", 20, default="auto"
+    )
     skip: Share = key(
         "How often a batch of newcomers is set aside unseen, where models need it.", 0.01, default=Fraction(1, 100)
     )
@@ -438,6 +452,30 @@ class Spec:
     def on_refusal(self) -> OnRefusal:
         """What a run does where versions together would be refused; without a word in the spec, versions lag behind."""
         return self.versions.on_refusal or ("hold_back" if self.checked_together else "refuse")
+
+    @property
+    def newcomers(self) -> Newcomers | None:
+        """How newcomers are shown as cohorts; None where they wait in the block that the first version has for them."""
+        if self.versions.newcomers is not None or self.versions.cohort != "auto" or self.without_cohorts:
+            return self.versions.newcomers
+        return Newcomers()
+
+    @property
+    def without_cohorts(self) -> str:
+        """Why newcomers of such a release are not shown as cohorts; empty where they are."""
+        models = [model for requirement in self.privacy for model in requirement.models]
+        reasons = {
+            "versions that are checked together and lag behind": not self.checked_together
+            or self.on_refusal != "hold_back",
+            "`search: {recoding: multidimensional}`": self.search.recoding != "multidimensional",
+            "`count: rows`": self.bundles,
+            "`suppression_limit: 0`": bool(self.suppression_limit),
+            "one release to its readers, without versions.audience": bool(self.versions.audience),
+            "models that ask neither a population nor the parts that a box was split from": any(
+                {"population", "containing"} & model.needs for model in models
+            ),
+        }
+        return next((needed for needed, missing in reasons.items() if missing), "")
 
     @property
     def weights(self) -> tuple[Fraction, ...]:

@@ -123,7 +123,12 @@ class Admission:
         layout = sa.cast(sa.literal(canonical(list(names))), sa.Text)
         both = rows.join(self.known, self.known.c.entity == rows.c[DIGEST])
         counted = sa.select(sa.func.count()).select_from(both)
-        return counted.where(self.known.c.place != now, self.known.c.names == layout)
+        counted = counted.where(self.known.c.place != now, self.known.c.names == layout)
+        if self.spec.newcomers is None:
+            return counted
+        # Whoever came with a cohort has the labels of its map, which say nothing of a move.
+        first = sa.select(sa.func.min(self.known.c.version)).scalar_subquery()
+        return counted.where(self.known.c.version == first)
 
     def _check_types(self, session: Session, columns: dict[str, Column], layouts: Sequence[str]) -> None:
         """Refuse a column whose type cannot hold what is frozen of it: a cast in the query would fail, or quote it."""
@@ -167,7 +172,7 @@ def _compared(session: Session, column: sa.ColumnClause[Any], of: Column) -> sa.
 
 
 def frozen(crosswalk: Crosswalk, release: str) -> Query:
-    """The quasi-identifiers that a release has frozen: entity, names (a JSON list), place (their texts)."""
+    """The quasi-identifiers that a release has frozen: entity, names (a JSON list), place (their texts), version."""
     t = crosswalk.tables
     # Not by a window function: DuckDB 1.5 fails internally on some plans that keep the first row of a window.
     newest = (
@@ -177,7 +182,7 @@ def frozen(crosswalk: Crosswalk, release: str) -> Query:
         .subquery("qblock_newest")
     )
     same = sa.and_(t.frozen.c.entity == newest.c.entity, t.frozen.c.version == newest.c.version)
-    columns = (t.frozen.c.entity, t.frozen.c.names, t.frozen.c.place)
+    columns = (t.frozen.c.entity, t.frozen.c.names, t.frozen.c.place, t.frozen.c.version)
     return sa.select(*columns).select_from(t.frozen.join(newest, same)).where(t.frozen.c.release == release)
 
 

@@ -257,7 +257,7 @@ class Tables:
     entities that are set apart, why, and in which state. turnover: who waited and who was gone when a run last looked.
     rekeyed: changes of the key that a release's ledger may not record yet. shown: what the newest version of a steady
     job shows of each person; waiting: who waits, since which run, and how values changed that are shown as they were;
-    steady: what else it remembers.
+    steady: what else it remembers; cohort: the map of each cohort, by the version of the state that shows it first.
     """
 
     def __init__(self, schema: str | None) -> None:
@@ -319,6 +319,7 @@ class Tables:
         )
         self.waiting = table("crosswalk_waiting", release=text, entity=text, since=number, seen=text, times=number)
         self.steady = table("crosswalk_steady", release=text, state=text)
+        self.cohort = table("crosswalk_cohort", release=text, first=number, map=text)
         same = sa.and_(*(self.block.c[name] == self.row.c[name] for name in ("release", "version", "block")))
         self.row_in_block = self.row.join(self.block, same)
         self.of_releases = [relation for relation in metadata.tables.values() if "release" in relation.c]

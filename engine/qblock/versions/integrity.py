@@ -39,6 +39,7 @@ WORDS = {
     "crosswalk_shown": "what the newest version shows of whom",
     "crosswalk_waiting": "who waits",
     "crosswalk_steady": "what the job remembers",
+    "crosswalk_cohort": "the maps of cohorts",
     "crosswalk_rekeyed": "changes of the key",
     KEY: "the key",
 }

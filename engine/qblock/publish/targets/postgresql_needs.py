@@ -43,6 +43,7 @@ CROSSWALK = (
     "crosswalk_frozen",
     "crosswalk_apart",
     "crosswalk_turnover",
+    "crosswalk_cohort",
     "crosswalk_shown",
     "crosswalk_waiting",
     "crosswalk_steady",

@@ -193,11 +193,15 @@ class Sizes:
             if block in counts:
                 self.blocks[block] = self._sized(_in_order(counts[block]))
             else:
-                if self.whole is None:
-                    everybody = added(pair for by_value in counts.values() for pair in by_value.items())
-                    self.whole = self._sized(_in_order(everybody))
-                self.blocks[block] = self.whole
+                self.blocks[block] = self.of_whole()
         return self.blocks[block]
+
+    def of_whole(self) -> int | None:
+        """The size for people of no block in particular, by the distribution of all whom the first version shows."""
+        if self.whole is None:
+            everybody = added(pair for by_value in self._first().values() for pair in by_value.items())
+            self.whole = self._sized(_in_order(everybody))
+        return self.whole
 
 
 def _in_order(counts: Mapping[Values, int]) -> ByValues:
@@ -278,6 +282,14 @@ class Churn:
 
 
 @dataclass(frozen=True)
+class Together:
+    """Newcomers who close as one cohort. within: in so many runs; box: its people at least."""
+
+    within: int
+    box: int
+
+
+@dataclass(frozen=True)
 class Estimate:
     """Over some runs.
 
@@ -301,17 +313,19 @@ def estimate(
     *,
     attributes: int = 1,
     least: int = 0,
+    together: Together | None = None,
     runs: int = 52,
 ) -> Estimate:
     """The estimate for a node.
 
     counts: for each sensitive attribute [B, V], people by value in each block; cohorts: [B], the sizes that close one;
     attributes: that are published of a person beside the block, any of which may change; least: as of `step`, here for
-    changed values. Takes every batch to pass, which is so where their sizes are large enough.
+    changed values; together: of newcomers who close as one cohort, instead of cohorts. Takes every batch to pass, which
+    is so where their sizes are large enough.
     """
     tables: list[Ints] = [np.asarray(table, dtype=np.int64) for table in counts]
     sizes = tables[0].sum(axis=1)
-    never = np.array([size is None for size in cohorts])
+    never = np.array([size is None and together is None for size in cohorts])
     closing: Ints = np.array([np.iinfo(np.int64).max if size is None else size for size in cohorts], dtype=np.int64)
     # The share of a cell whose change, even if it failed, would leave l candidates.
     most: Floats = np.zeros(len(sizes))
@@ -331,6 +345,8 @@ def estimate(
     for run in range(runs):
         came[run] = rng.poisson(churn.coming * sizes)
         closes = came.sum(axis=0) >= closing
+        if together is not None:
+            closes = np.full(len(sizes), (run + 1) % together.within == 0 and came.sum() >= together.box)
         ages = run - np.arange(runs)
         done = came[:, closes]
         waited += int((done.sum(axis=1) * ages)[: run + 1].sum())

@@ -120,6 +120,11 @@ def by_block(cohort: Cohort) -> Newcomers:
     return closing
 
 
+def nobody(waiting: Waiting) -> Iterable[tuple[Block, Sequence[str]]]:
+    """Nobody: where no number of people passes surely enough."""
+    return ()
+
+
 def in_cohorts(due: Due, least: int, divide: Divide) -> Newcomers:
     """All who wait, once one of them has waited long enough, in the boxes of a map of their own.
 

@@ -15,8 +15,9 @@ import sqlalchemy as sa
 from qblock.blocks import Reference
 from qblock.source import SourceTable
 from qblock.spec import Spec
+from qblock.spec.model import Newcomers
 from qblock.versions.batching.cohort import ByValues, Sizes, Values, added, size_of, size_of_bundles
-from qblock.versions.batching.proposals import by_block
+from qblock.versions.batching.proposals import by_block, in_cohorts, nobody
 from qblock.versions.batching.rules import Coin, Rules, combine_rules, no_coin, private_coin, rules_for
 from qblock.versions.batching.state import Block, Cell, Histogram, Memory, Person, Unit, Value
 from qblock.versions.batching.step import Step, standing, step
@@ -37,7 +38,8 @@ from qblock.versions.crosswalk import (
 )
 from qblock.versions.episodes import PUBLISHED, VersionKey
 from qblock.versions.gate import judged, members
-from qblock.versions.pending.differences import Differences, differences
+from qblock.versions.pending.cohorts import Division, due, keep_map, least_box
+from qblock.versions.pending.differences import Differences, Newcomer, differences
 from qblock.versions.pending.state import (
     Layout,
     Row,
@@ -53,7 +55,7 @@ from qblock.versions.pending.state import (
 )
 from qblock.versions.people import entities_apart, set_apart
 from qblock.versions.recorded import RecordedVersion, recorded
-from qblock.versions.texts import decoded, grew, kept_sets, owner_of, rows_of, sets_of, split_text
+from qblock.versions.texts import decoded, grew, joined_text, kept_sets, owner_of, rows_of, sets_of, split_text
 from qblock.warehouse.queries import Query
 
 OUT_WHY = {
@@ -80,9 +82,13 @@ class Behind(NamedTuple):
 
 @dataclass(frozen=True)
 class Decision:
-    """What a run decided. state: to be remembered; gone: units that are shown no more; rows: units that are new or
-    shown otherwise; out: who is set apart for good, and why; batches: how many were decided; failed: by kind; detail:
-    counts for the private ledger; stands: nothing was tried, since batches that closed before are to be shown first."""
+    """What a run decided.
+
+    state: to be remembered; gone: units that are shown no more; rows: units that are new or shown otherwise; out: who
+    is set apart for good, and why; batches: how many were decided; failed: by kind; detail: counts for the private
+    ledger; stands: nothing was tried, since batches that closed before are to be shown first; cohort: the map of the
+    newcomers who closed; by_time: whether newcomers close because time goes by, also where nothing changed.
+    """
 
     state: State
     gone: frozenset[str]
@@ -93,11 +99,14 @@ class Decision:
     behind: Behind
     detail: Mapping[str, Any]
     stands: bool
+    cohort: Mapping[str, Any] | None = None
+    by_time: bool = False
 
     @property
     def quiet(self) -> bool:
         """Whether the run tried no batch and found the same people in the same state as the run before."""
-        return not (self.batches or self.gone or self.rows or self.out)
+        waits = self.by_time and bool(self.detail.get("newcomers_waiting"))
+        return not (waits or self.batches or self.gone or self.rows or self.out)
 
 
 def shared(spec: Spec, versions: Sequence[RecordedVersion]) -> bool:
@@ -153,7 +162,8 @@ def decide(
     """
     spec, release = source.spec, source.spec.release
     versions = recorded(crosswalk)
-    rules = rules_of(spec, shared(spec, versions))
+    others = shared(spec, versions)
+    rules, newcomers = rules_of(spec, others), newcomers_of(source, others)
     queued = entities_apart(crosswalk, release, [QUEUED])
     withdrawn = {*queued, *entities_apart(crosswalk, release, [FAILED])}
     everybody = 0 if spec.bundles else int(source.session.scalar(sa.select(sa.func.count()).select_from(whole)))
@@ -170,7 +180,7 @@ def decide(
     sizes = sizes_of(crosswalk, spec, state, first, rules)
     pending = {entity: p for entity, p in state.memory.pending.items() if entity not in changes.gone}
     memory = replace(state.memory, pending=pending)
-    stands = state.awaits == newest
+    stands, division = state.awaits == newest, None
     if stands:
         result = standing(shown, present, memory)
     else:
@@ -187,13 +197,18 @@ def decide(
             # A simulation of each of thousands of blocks in which nobody could close a batch would take minutes.
             return sizes(block) if come[block] >= sizes.least else None
 
+        closing = by_block(cohort)
+        if newcomers is not None:
+            least = least_box(spec, newcomers, rules, sizes.of_whole)
+            division = Division(crosswalk, source, least or 1, memory.version + 1)
+            closing = nobody if least is None else in_cohorts(due(newcomers, state.moments), least, division)
         result = step(
             shown,
             present,
             memory,
             rules,
             judged(spec, first, current, of_blocks),
-            newcomers=by_block(cohort),
+            newcomers=closing,
             coin=_coin(crosswalk, spec) if rules.coin else no_coin,
             least=2 * rules.k,
             counted=lambda value: sensitive(str(value)),
@@ -202,7 +217,7 @@ def decide(
         )
     after = _state_after(state, result, sizes, newest if stands or result.published else None)
     new = {
-        entity: Row(unit, rows[entity].place if entity in rows else changes.newcomers[entity].place)
+        entity: Row(unit, rows[entity].place if entity in rows else _place(unit, changes.newcomers[entity], division))
         for entity, unit in result.shown.items()
         if unit is not shown.get(entity)
     }
@@ -253,7 +268,22 @@ def decide(
         behind=behind,
         detail={name: n for name, n in figures.items() if n},
         stands=stands,
+        cohort=None if division is None else division.stated,
+        by_time=newcomers is not None,
     )
+
+
+def newcomers_of(source: SourceTable, other_releases: bool) -> Newcomers | None:
+    """How newcomers are shown as cohorts, if they are. other_releases: as of `rules_of`."""
+    if source.recoding is None or other_releases:
+        return None
+    # The spec of a source that a map shows has nothing left to be searched.
+    return source.recoding.spec.newcomers
+
+
+def _place(unit: Unit, newcomer: Newcomer, division: Division | None) -> str:
+    """The quasi-identifiers of somebody who is new: the labels of the box of a cohort."""
+    return newcomer.place if division is None else joined_text([str(label) for label in unit.cell.block])
 
 
 def _concerned(crosswalk: Crosswalk, release: str, changes: Differences) -> dict[str, Row]:
@@ -308,6 +338,8 @@ def keep(crosswalk: Crosswalk, release: str, decision: Decision) -> None:
     if decision.stands:
         return
     write_state(crosswalk, release, decision.state, decision.gone, decision.rows)
+    if decision.cohort is not None:
+        keep_map(crosswalk, release, decision.cohort)
     for reason, why in OUT_WHY.items():
         people = [entity for entity, outcome in decision.out.items() if outcome == reason]
         if people:

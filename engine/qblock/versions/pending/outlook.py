@@ -12,13 +12,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from qblock.source import SourceTable
+from qblock.spec.model import Newcomers
+from qblock.versions.batching.cohort import Sizes
 from qblock.versions.batching.proposals import in_cells, touched, whole_cells
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Block, Cell, Pending, Person, Unit
 from qblock.versions.crosswalk import FAILED, QUEUED, Crosswalk
 from qblock.versions.episodes import VersionKey
 from qblock.versions.explanation import plural
-from qblock.versions.pending.decision import rules_of, sensitive_of, shared, sizes_of
+from qblock.versions.pending.cohorts import due, least_box
+from qblock.versions.pending.decision import newcomers_of, rules_of, sensitive_of, shared, sizes_of
 from qblock.versions.pending.differences import Differences, differences
 from qblock.versions.pending.state import State, another_unit, cells_of, units_in
 from qblock.versions.people import entities_apart
@@ -42,7 +45,8 @@ class Outlook:
     source, or withdrawn; changed: shown with another value; units, where people have several rows. whole_cells: joint
     cells that everybody has left; leaver_cells: others of which
     enough have left; changed_cells: in which as many changed as a batch needs, at least. gone: shown, and erased since;
-    stopped: a run before decided, and published nothing."""
+    stopped: a run before decided, and published nothing. together: whether newcomers close as one cohort, whichever
+    their blocks."""
 
     newcomers: int
     blocks: int
@@ -58,6 +62,7 @@ class Outlook:
     changed_cells: int
     gone: int
     stopped: bool
+    together: bool = False
 
     @property
     def tried(self) -> bool:
@@ -67,7 +72,7 @@ class Outlook:
 
     def to_json(self) -> dict[str, Any]:
         """What docs/json.md describes."""
-        kept = {name: n for name, n in asdict(self).items() if name not in ("gone", "stopped")}
+        kept = {name: n for name, n in asdict(self).items() if name not in ("gone", "stopped", "together")}
         cohorts = None if self.cohorts is None else list(self.cohorts)
         return {**kept, "cohorts": cohorts, "tried": self.tried, "why": str(self)}
 
@@ -78,7 +83,9 @@ class Outlook:
             waiting = self._waiting()
             return f"no batch is full, as far as sizes tell: {waiting}" if waiting else AS_IT_IS
         parts = []
-        if self.closing_blocks:
+        if self.together and self.closing:
+            parts.append(f"a cohort of {plural(self.closing, 'newcomer')} closes")
+        elif self.closing_blocks:
             parts.append(
                 f"batches of {plural(self.closing, 'newcomer')} in {plural(self.closing_blocks, 'block')} close"
             )
@@ -94,7 +101,10 @@ class Outlook:
 
     def _waiting(self) -> str:
         parts = []
-        if self.newcomers:
+        if self.newcomers and self.together:
+            closing = "" if self.cohorts is None else f", which closes with {self.cohorts[0]:,} or more"
+            parts.append(f"{plural(self.newcomers, 'newcomer')} for a cohort{closing}")
+        elif self.newcomers:
             text = f"{plural(self.newcomers, 'newcomer')} in {plural(self.blocks, 'block')}"
             if self.cohorts is not None:
                 least, most = self.cohorts
@@ -120,6 +130,38 @@ def _spread(blocks: Sequence[Block]) -> list[Block]:
     return [blocks[i * len(blocks) // MOST_SIZED] for i in range(MOST_SIZED)]
 
 
+def _by_block(waiting: Mapping[Block, int], size: Sizes) -> dict[str, Any]:
+    """Newcomers who wait by block. waiting: how many, by block."""
+    enough = {block for block, n in waiting.items() if n >= size.least}
+    sizes = {block: size(block) for block in [*sorted(enough), *_spread(sorted(waiting.keys() - enough))]}
+    closing = [block for block, n in sizes.items() if n is not None and waiting[block] >= n]
+    open_sizes = [n for block, n in sizes.items() if n is not None and block not in closing]
+    return {
+        "blocks": len(waiting),
+        "closing": sum(waiting[block] for block in closing),
+        "closing_blocks": len(closing),
+        "cohorts": (min(open_sizes), max(open_sizes)) if open_sizes else None,
+        "never": sum(n is None for n in sizes.values()),
+        "looked_at": len(sizes),
+    }
+
+
+def _as_cohort(changes: Differences, state: State, cohorts: Newcomers, least: int | None) -> dict[str, Any]:
+    """The same of newcomers who close together, as one block. least: people of a box."""
+    n, run = len(changes.newcomers), state.memory.run + 1
+    oldest = min((state.memory.since.get(entity, run) for entity in changes.newcomers), default=run)
+    closes = least is not None and n >= least and due(cohorts, state.moments)(run, oldest)
+    return {
+        "blocks": min(n, 1),
+        "closing": n if closes else 0,
+        "closing_blocks": int(closes),
+        "cohorts": None if least is None or closes else (least, least),
+        "never": int(least is None and n > 0),
+        "looked_at": min(n, 1),
+        "together": True,
+    }
+
+
 def outlook(crosswalk: Crosswalk, source: SourceTable, state: State, newest: int) -> Outlook:
     """Compare the source with the state shown; writes nothing.
 
@@ -127,25 +169,20 @@ def outlook(crosswalk: Crosswalk, source: SourceTable, state: State, newest: int
     """
     spec, release = source.spec, source.spec.release
     versions = recorded(crosswalk)
-    rules = rules_of(spec, shared(spec, versions))
+    others = shared(spec, versions)
+    rules, cohorts = rules_of(spec, others), newcomers_of(source, others)
     withdrawn = entities_apart(crosswalk, release, [QUEUED, FAILED])
     changes = differences(crosswalk, source, state.node, state.layout, (), withdrawn)
     first = next(v for v in versions if v.key == VersionKey(release, state.first))
-    size = sizes_of(crosswalk, spec, state, first, rules)
-    waiting = Counter(newcomer.block for newcomer in changes.newcomers.values())
-    enough = {block for block, n in waiting.items() if n >= size.least}
-    sizes = {block: size(block) for block in [*sorted(enough), *_spread(sorted(waiting.keys() - enough))]}
-    closing = [block for block, n in sizes.items() if n is not None and waiting[block] >= n]
-    open_sizes = [n for block, n in sizes.items() if n is not None and block not in closing]
+    sizes = sizes_of(crosswalk, spec, state, first, rules)
+    if cohorts is None:
+        newcomers = _by_block(Counter(newcomer.block for newcomer in changes.newcomers.values()), sizes)
+    else:
+        newcomers = _as_cohort(changes, state, cohorts, least_box(spec, cohorts, rules, sizes.of_whole))
     whole, leaver_cells, changed_cells = _cells(crosswalk, source, state, changes, rules)
     return Outlook(
         newcomers=len(changes.newcomers),
-        blocks=len(waiting),
-        closing=sum(waiting[block] for block in closing),
-        closing_blocks=len(closing),
-        cohorts=(min(open_sizes), max(open_sizes)) if open_sizes else None,
-        never=sum(n is None for n in sizes.values()),
-        looked_at=len(sizes),
+        **newcomers,
         leavers=len(changes.left),
         changed=len(changes.values),
         whole_cells=whole,

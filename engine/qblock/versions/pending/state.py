@@ -232,7 +232,7 @@ def _insert(crosswalk: Crosswalk, table: sa.Table, release: str, **columns: Sequ
 def forget_state(crosswalk: Crosswalk, release: str) -> None:
     """Forget all of a release: of a first version that nobody ever saw."""
     t = crosswalk.tables
-    for table in (t.shown, t.waiting, t.steady):
+    for table in (t.shown, t.waiting, t.steady, t.cohort):
         clear(crosswalk, table, release)
 
 

@@ -20,6 +20,7 @@ from qblock.versions.crosswalk import Crosswalk, open_crosswalk
 from qblock.versions.explanation import refusal
 from qblock.versions.gate import Verdict, as_first, check, check_models, members_of
 from qblock.versions.pending.baseline import adopt_newest, begin_state
+from qblock.versions.pending.cohorts import cohort_maps
 from qblock.versions.pending.decision import Behind, Decision, decide, keep, let_fail, never_shown, refine
 from qblock.versions.pending.differences import check_layout, check_node, check_shown, moved_people, units_moved
 from qblock.versions.pending.state import State, forget_state, read_state, refused_before, remember_refusal, write_state
@@ -142,12 +143,17 @@ class Batched:
             self._check_units(self.state, source)
         assert self.admission.everybody is not None
         with open_crosswalk(self.store, source.session) as crosswalk:
+            maps = cohort_maps(crosswalk, self.spec.release)
+            if source.recoding is not None:
+                source.recoding.add_cohorts(maps)
             whole, newest = self.admission.everybody, max(self.shown)
             decision = decide(crosswalk, source, references, self.state, whole=whole, newest=newest, moves=moves)
         if not self.dry:
             with open_crosswalk(self.store) as crosswalk:
                 keep(crosswalk, self.spec.release, decision)
         self.decision, self.state = decision, decision.state
+        if source.recoding is not None and decision.cohort is not None:
+            source.recoding.add_cohorts([*maps, decision.cohort])
         self._note(decision, source.quarantined)
         self.admission = ShownState(self.spec, self.store, self.state.layout, decision.gone, decision.rows)
         admitted = self._with_baseline(reopen(self.admission), self.state.first)

@@ -1,0 +1,125 @@
+"""The map of a cohort of newcomers: made when it closes, from their quasi-identifiers alone, and kept."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from qblock.ledger.events import canonical
+from qblock.models import KAnonymity
+from qblock.search.boxes.division import divide
+from qblock.source import Recoding, SourceTable, ladders_of, leaf_codes, stated_map
+from qblock.spec import Spec
+from qblock.spec.model import Newcomers
+from qblock.versions.batching.cohort import Together
+from qblock.versions.batching.proposals import Due, every
+from qblock.versions.batching.rules import Rules
+from qblock.versions.batching.state import Block
+from qblock.versions.crosswalk import Crosswalk, load_texts
+from qblock.versions.recorded import DIGEST, first_of, recorded
+from qblock.versions.types import entity_text
+from qblock.warehouse.protocol import TableName
+
+LEAST = 25
+"""People of a box at least: of 737 boxes of so many none failed, of 1,951 boxes of 10 people 37 (releases.md)."""
+
+
+def cohort_maps(crosswalk: Crosswalk, release: str) -> list[dict[str, Any]]:
+    """The maps of all cohorts of a release, oldest first."""
+    t = crosswalk.tables.cohort
+    texts = crosswalk.own.fetch(sa.select(t.c.map, t.c.first).where(t.c.release == release).order_by(t.c.first))
+    return [json.loads(text) for text in texts["map"].to_pylist()]
+
+
+def keep_map(crosswalk: Crosswalk, release: str, stated: Mapping[str, Any]) -> None:
+    """Keep the map of a cohort, in the caller's transaction."""
+    t = crosswalk.tables.cohort
+    crosswalk.write(sa.insert(t).values(release=release, first=stated["first"], map=canonical(dict(stated))), release)
+
+
+def least_box(spec: Spec, newcomers: Newcomers, rules: Rules, of_whole: Callable[[], int | None]) -> int | None:
+    """The people of a box of newcomers at least; None where no number is enough.
+
+    Where failing a model tells which values a box holds, a box must seldom fail: then as many as pass nearly always
+    by the distribution of the first version, too. of_whole: gives that number.
+    """
+    if newcomers.box != "auto":
+        return newcomers.box
+    k = max((m.k for q in spec.privacy for m in q.models if isinstance(m, KAnonymity)), default=1)
+    least = max(3 * k, LEAST, 2 * rules.k)
+    if not rules.coin:
+        return least
+    seldom = of_whole()
+    return None if seldom is None else max(least, seldom)
+
+
+WEEK = timedelta(weeks=1)
+
+
+def together(newcomers: Newcomers | None, least: int | None) -> Together | None:
+    """The same for a forecast of weekly runs. least: people of a box; None: no cohort ever closes."""
+    if newcomers is None or least is None:
+        return None
+    within = newcomers.within
+    return Together(math.ceil(within / WEEK) if isinstance(within, timedelta) else within, least)
+
+
+def due(newcomers: Newcomers, moments: Mapping[int, str]) -> Due:
+    """When a cohort closes. moments: of the runs since which somebody has waited, as ISO text."""
+    if not isinstance(newcomers.within, timedelta):
+        return every(newcomers.within)
+    within, now = newcomers.within, datetime.now(UTC)
+
+    def is_due(run: int, since: int) -> bool:
+        return since in moments and now - datetime.fromisoformat(moments[since]) >= within
+
+    return is_due
+
+
+class Division:
+    """Divides who waits into boxes. source: as the map of the first version shows it; stated: the map of the cohort,
+    once it was divided."""
+
+    def __init__(self, crosswalk: Crosswalk, source: SourceTable, least: int, first: int) -> None:
+        assert source.recoding is not None
+        self.recoding: Recoding = source.recoding
+        self._crosswalk, self._source, self._least, self._first = crosswalk, source, least, first
+        self.stated: dict[str, Any] | None = None
+
+    def __call__(self, people: Collection[str]) -> Sequence[tuple[Block, Sequence[str]]]:
+        spec, columns = self.recoding.spec, self.recoding.before
+        session = self._source.session
+        wanted = load_texts(session, entity=sorted(people))
+        hierarchies, who, codes = leaf_codes(spec, session, self._everybody(), columns, DIGEST, wanted)
+        session.drop(wanted)
+        ladders = ladders_of(spec, hierarchies, columns)
+        tree, box = divide(ladders, codes, self._least, spec.weights)
+        parts = np.unique(box).tolist()
+        read = tree.texts(parts, self.recoding.rests(ladders))
+        members: dict[int, list[str]] = {part: [] for part in parts}
+        for entity, part in zip(who, box.tolist(), strict=True):
+            members[part].append(entity)
+        labels = {part: tuple(read[label] for label in tree.labels[part]) for part in parts}
+        shown = [
+            sorted({(read[of[i]], of[i].level, of[i].form, of[i].leaves) for of in map(tree.labels.__getitem__, parts)})
+            for i in range(len(ladders))
+        ]
+        self.stated = {**stated_map(tree, read, parts), "first": self._first, "labels": shown}
+        return [(labels[part], members[part]) for part in parts]
+
+    def _everybody(self) -> sa.FromClause:
+        """The rows of the source as it is, with digests."""
+        source, crosswalk, spec = self._source, self._crosswalk, self.recoding.spec
+        session, columns = source.session, self.recoding.before
+        assert spec.entity is not None
+        table = session.relation(TableName.parse(spec.source.table))
+        first = first_of(crosswalk, recorded(crosswalk), spec, columns)
+        person = session.comparable(table.c[spec.entity], columns[spec.entity])
+        who = crosswalk.entity(entity_text(session, person, columns[spec.entity], first), table).label(DIGEST)
+        return sa.select(*(table.c[name] for name in spec.quasi_identifiers), who).subquery("qblock_everybody")
