@@ -6,6 +6,7 @@ python -m tests.steady.attack --histories 1000000 --model distinct --l 2 --first
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import sys
 import time
@@ -17,6 +18,7 @@ from typing import get_args
 from .attacker import Attack
 from .beginnings import how_many
 from .bundles import Known, frames_of_bundles
+from .cohorts import CohortFrame, Cohorts, Drawn, frames_of_cohorts
 from .frames import Frame, frames
 from .players import Engine, EngineOfBundles
 from .settings import NAMES, SEVERAL, setting
@@ -85,16 +87,16 @@ def play(
     cells: bool = False,
     given: bool = False,
     bundles: Known | None = None,
+    cohorts: tuple[int, int] | None = None,
 ) -> Tally:
     """Attack random frames until there are as many histories.
 
     cells: only where leavers or changed values are tried; given: the histories with the rows of a drawn first version,
     which are fewer than all, so that there may be more people and values. bundles: people have several rows, of which
-    this is known.
+    this is known. cohorts: the delay of newcomers in cohorts, and the people of a box.
     """
     chosen = setting(name, l)
     player = Engine(chosen)
-
     tally = Tally()
     rng, passed_over, most_passed_over = random.Random(seed), 0, 60 if chosen.attributes == 1 else 400
     most *= 10 if cells or given else 1
@@ -102,12 +104,18 @@ def play(
     made: Iterator[Frame]
     if bundles:
         made = frames_of_bundles(seed, l, blocks, bundles, largest, cells)
+    elif cohorts:
+        made = frames_of_cohorts(seed, Drawn(l, *cohorts, blocks, cells, chosen.attributes, given), largest)
     else:
         made = frames(
             seed, l, blocks, largest, small=player.coin, large=cells, attributes=chosen.attributes, wide=given
         )
     for frame in made:
-        used = EngineOfBundles(chosen, frame.values, bundles) if bundles else player
+        if isinstance(frame, CohortFrame):
+            used: Engine = Cohorts(chosen, frame)
+            used.verdicts = player.verdicts
+        else:
+            used = EngineOfBundles(chosen, frame.values, bundles) if bundles else player
         one, first = Attack(frame, used), None
         if given:
             first, lively, tried = one.begun(rng, l)
@@ -151,12 +159,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--bundles", choices=get_args(Known), help="several rows of a person, and what is known of them"
     )
+    parser.add_argument("--cohorts", action="store_true", help="newcomers in cohorts, with each delay and each box")
+    parser.add_argument("--within", type=int, action="append", help="the delays of cohorts; 1, 2 and 3 unless named")
+    parser.add_argument("--least", type=int, action="append", help="the people of their boxes; 2, 3 and 4 unless named")
     options = parser.parse_args(arguments)
+    ways = list(itertools.product(options.within or (1, 2, 3), options.least or (2, 3, 4)))
     failed = False
     for name in options.model or NAMES:
         found = Tally()
         for l in options.l or LEVELS[name in WITHOUT_L]:  # noqa: E741
-            for blocks in options.blocks or (1, 2):
+            # A box of fewer people than cells must have fails by its size.
+            delays = [way for way in ways if way[1] >= l] if options.cohorts else [None]
+            for blocks, cohorts in itertools.product(options.blocks or (1, 2), delays):
                 begun = time.process_time()
                 tally = play(
                     name,
@@ -167,8 +181,10 @@ def main(arguments: Sequence[str]) -> int:
                     cells=options.cells,
                     given=options.given,
                     bundles=options.bundles,
+                    cohorts=cohorts,
                 )
-                print(f"{name}, l = {l}, {blocks} blocks: {tally}", flush=True)
+                way = f", delay {cohorts[0]}, boxes of {cohorts[1]}" if cohorts else ""
+                print(f"{name}, l = {l}, {blocks} blocks{way}: {tally}", flush=True)
                 print(f"    {time.process_time() - begun:.0f} s", file=sys.stderr, flush=True)
                 for frame in tally.worst[:1]:
                     print(f"    {frame}")

@@ -192,8 +192,7 @@ class Attack:
 
     def _found(self, assignments: Callable[[], Iterable[tuple[Choice, ...]]]) -> Found:
         found = Found(self.frame, self.player.sensitive, {})
-        blocks = len({column.block for column, _ in self.frame.people})
-        coins = blocks * (self.frame.runs - 1) if self.player.coin else 0
+        coins = self.frame.coins if self.player.coin else 0
         for coin in range(1 << coins):
             paths: list[dict[tuple[int, ...], Path]] = [{} for _ in range(self.frame.runs + 1)]
             for choices in assignments():
@@ -249,7 +248,8 @@ class Attack:
             row = played.rows.get(name)
             before = rows.get(name)
             rows[name] = self._number((before, version if before is None else None, row))
-            if row is not None and present.get(name) == row and (before is None or self.values[before][2] != row):
+            now = present.get(name)
+            if row and now and now[1] == row[1] and (before is None or self.values[before][2] != row):
                 shown |= 1 << (int(name.split(".")[0]) * self.frame.runs + run)
         return Path(played.state, rows, (*path.published, run, *again), shown, events)
 

@@ -52,11 +52,12 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Kept:
-    """cell: of each who is shown; history: the values shown of each; seen: the value of each when last present; times:
-    how often each changed since last shown."""
+    """cell: of each who is shown, as block, first run and runs of changes; history: the values shown of each; seen: the
+    value of each when last present; times: how often each changed since last shown; since: the run from which on each
+    waits; failed: newcomers of batches that did, of the last run and of all."""
 
     run: int = 0
-    cell: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    cell: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     history: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     seen: Mapping[str, int] = field(default_factory=dict)
     times: Mapping[str, int] = field(default_factory=dict)
@@ -66,6 +67,8 @@ class Kept:
     closed: int = 0
     shares: Shares = field(default_factory=dict)
     begun: bool = False
+    since: Mapping[str, int] = field(default_factory=dict)
+    failed: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
     versions: tuple[Mapping[str, int], ...] = ()
 
 
@@ -106,14 +109,15 @@ class Double:
             after, published = self._step(before, values, set(erased), cohorts, aside)
         else:
             after, published = self._begin(before, values)
-        rows = {one: (0, after.history[one][-1]) for one in after.cell} if published else None
-        return Played(after, rows, ())
+        rows = {one: (name[0] if name else 0, after.history[one][-1]) for one, name in after.cell.items()}
+        return Played(after, rows if published else None, ())
 
     def _begin(self, before: Kept, values: Mapping[str, int]) -> tuple[Kept, bool]:
         people = {one: value for one, value in values.items() if one not in before.out}
         shares = self._shares(people.values())
-        if people and self._passes([[(value,) for value in people.values()]], shares):
-            cell = dict.fromkeys(people, (before.run,))
+        boxes = self._first_boxes(people)
+        if people and self._passes([[(value,) for value in box.values()] for _, box in boxes], shares):
+            cell = {one: (label, before.run) for label, box in boxes for one in box}
             history = {one: (value,) for one, value in people.items()}
             return Kept(before.run + 1, cell, history, values, {}, before.out, shares=shares, begun=True), True
         out = before.out if self.wrong.retry else before.out | people.keys()
@@ -128,7 +132,8 @@ class Double:
         aside: Callable[[tuple[int, ...], int], bool],
     ) -> tuple[Kept, bool]:
         wrong = self.wrong
-        cell, history = dict(before.cell), dict(before.history)
+        cell: dict[str, tuple[Any, ...]] = dict(before.cell)
+        history = dict(before.history)
         out, frozen, spent = set(before.out), set(before.frozen), set(before.spent)
         diverse = len({self._has(before.history[one][-1]) for one in cell})
         times = {one: n for one, n in before.times.items() if one in cell}
@@ -137,8 +142,8 @@ class Double:
                 times[one] = times.get(one, 0) + 1
         published = False
 
-        def people(name: tuple[int, ...]) -> list[str]:
-            return [one for one in cell if cell[one] == name]
+        def people(*names: tuple[Any, ...]) -> list[str]:
+            return [one for one in cell if cell[one] in names]
 
         def passes(*groups: Iterable[tuple[int, ...]], rows: Iterable[int]) -> bool:
             return self._passes(groups, self._shares(rows) if wrong.moving else before.shares)
@@ -172,22 +177,26 @@ class Double:
         if self.bundles and not wrong.grown:
             out |= {o for o in values if o not in cell and o in before.seen and before.seen[o] != values[o]}
         waiting = {one: value for one, value in values.items() if one not in cell and one not in out}
-        closed = before.closed
-        if len(waiting) >= cohorts[min(diverse, len(cohorts) - 1)]:
+        closed, failed = before.closed, set[str]()
+        since = {one: before.since.get(one, before.run) for one in waiting}
+        size = cohorts[min(diverse, len(cohorts) - 1)]
+        for label, batch in self._closing(before, waiting, since, size) if waiting else ():
             closed += 1
             if self.coin and not wrong.no_coin and aside((0,), closed):
-                out.update(waiting)
-            elif passes([(value,) for value in waiting.values()], rows=rows(more=waiting)):
-                cell.update(dict.fromkeys(waiting, (before.run,)))
-                history.update({one: (value,) for one, value in waiting.items()})
+                out.update(batch)
+            elif passes([(value,) for value in batch.values()], rows=rows(more=batch)):
+                cell.update(dict.fromkeys(batch, (label, before.run)))
+                history.update({one: (value,) for one, value in batch.items()})
                 published = True
             else:
-                out.update(waiting)
+                failed.update(batch)
+                if not self._tried_again():
+                    out.update(batch)
 
         old = set(before.cell) & set(cell)
-        for name in sorted({cell[one] for one in old}) if self.cells else ():
-            members = people(name)
-            if name in frozen or name == (before.run,):
+        for names in self._cells_of_batches({cell[one] for one in old}) if self.cells else ():
+            members = people(*names)
+            if frozen & set(names):
                 continue
             leavers = [one for one in members if one not in values and one not in spent]
             changed = [one for one in members if one in values and self._counts(one, values, history, times)]
@@ -204,18 +213,18 @@ class Double:
                 elif wrong.thaw:
                     spent.update(leavers)
                 else:
-                    frozen.add(name)
+                    frozen.update(names)
             if moved:
                 stay = [one for one in members if one not in changed]
                 new = {one: (*history[one], values[one]) for one in changed}
                 groups = [list(new.values()), [history[one] for one in stay]]
                 if passes(*filter(None, groups), rows=rows(more={one: values[one] for one in changed})):
                     history.update(new)
-                    cell.update(dict.fromkeys(changed, (*name, before.run)))
+                    cell.update({one: (*cell[one], before.run) for one in changed})
                     times = {one: n for one, n in times.items() if one not in changed}
                     published = True
                 else:
-                    frozen.add(name)
+                    frozen.update(names)
             if taken:
                 remove(taken)
                 published = True
@@ -231,8 +240,27 @@ class Double:
             closed,
             before.shares,
             True,
+            {one: run for one, run in since.items() if one not in cell and one not in out},
+            (frozenset(failed), before.failed[1] | failed),
         )
         return after, published
+
+    def _first_boxes(self, people: Mapping[str, int]) -> list[tuple[Any, Mapping[str, int]]]:
+        """The blocks of the first version with the values of their people."""
+        return [(0, people)]
+
+    def _closing(
+        self, before: Kept, waiting: Mapping[str, int], since: Mapping[str, int], size: int
+    ) -> list[tuple[Any, Mapping[str, int]]]:
+        """The batches of newcomers that are tried, with their blocks."""
+        return [(0, waiting)] if len(waiting) >= size else []
+
+    def _tried_again(self) -> bool:
+        return False
+
+    def _cells_of_batches(self, names: Collection[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+        """The cells of which a batch may have people."""
+        return [[name] for name in sorted(names)]
 
     def _counts(
         self,

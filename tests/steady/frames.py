@@ -78,6 +78,11 @@ class Frame:
     def runs(self) -> int:
         return len(self.people[0][0].present)
 
+    @property
+    def coins(self) -> int:
+        """How many batches of newcomers may close: one of a block in a run."""
+        return len({column.block for column, _ in self.people}) * (self.runs - 1)
+
     @cached_property
     def names(self) -> list[list[str]]:
         """Of the people of each column."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
-from qblock.versions.batching.proposals import by_block
+from qblock.versions.batching.proposals import Newcomers, by_block
+from qblock.versions.batching.rules import Coin
 from qblock.versions.batching.state import Block, Histogram, Memory, Person, Trial, Unit
 from qblock.versions.batching.step import step
 from steady.pure import first_version
@@ -18,7 +19,7 @@ from .frames import difference, split
 from .settings import Setting
 from .verdicts import Shares
 
-Rows = Mapping[str, tuple[int, int]]
+Rows = Mapping[str, tuple[Any, int]]
 """Block and value that readers see of each person."""
 
 
@@ -91,38 +92,52 @@ class Engine:
             assert isinstance(after, int)
             return self._change(before, after, widths)
 
-        people = {one: self._person(block, value) for one, (block, value) in present.items()}
+        people = self._people(state, present)
         if state is None or not state.memory.version:
             found = first_version(people, Memory() if state is None else state.memory, self._first, counted=counted)
             shares = self._shares(Counter(counted(unit.values[-1]) for unit in found.shown.values()))
         else:
             shares = state.shares
-            diverse: dict[Block, set[Hashable]] = {}
-            for unit in state.shown.values():
-                diverse.setdefault(unit.cell.block, set()).add(counted(unit.values[-1]))
-
-            def cohort(block: Block) -> int:
-                return cohorts[min(len(diverse.get(block, ())), len(cohorts) - 1)]
-
             found = step(
                 state.shown,
                 people,
                 state.memory,
                 self.rules,
                 lambda trial: self._passes(trial, shares),
-                newcomers=by_block(cohort),
-                coin=aside,
+                newcomers=self._newcomers(state, people, cohorts, counted),
+                coin=self._coin(state, aside),
                 erased=erased,
                 counted=counted,
                 change=change,
                 owner=self._owner,
             )
-        rows = {one: (unit.cell.block[0], unit.values[-1]) for one, unit in found.shown.items()}
+        rows = {one: (self._label(unit.cell.block), unit.values[-1]) for one, unit in found.shown.items()}
         events = tuple((decided.batch.kind.value, decided.outcome) for decided in found.batches)
         return Played(State(found.shown, found.memory, shares), rows if found.published else None, events)
 
+    def _people(self, state: State | None, present: Mapping[str, tuple[int, int]]) -> dict[str, Person]:
+        return {one: self._person(block, value) for one, (block, value) in present.items()}
+
     def _person(self, block: int, value: int) -> Person:
         return Person((block,), value)
+
+    def _newcomers(
+        self,
+        state: State,
+        people: Mapping[str, Person],
+        cohorts: tuple[int, ...],
+        counted: Callable[[Hashable], Hashable],
+    ) -> Newcomers:
+        diverse: dict[Block, set[Hashable]] = {}
+        for unit in state.shown.values():
+            diverse.setdefault(unit.cell.block, set()).add(counted(unit.values[-1]))
+        return by_block(lambda block: cohorts[min(len(diverse.get(block, ())), len(cohorts) - 1)])
+
+    def _coin(self, state: State, aside: Coin) -> Coin:
+        return aside
+
+    def _label(self, block: Block) -> Any:
+        return block[0]
 
     def _owner(self, unit: str) -> str:
         return unit

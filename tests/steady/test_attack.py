@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from collections import Counter
@@ -14,7 +15,9 @@ from .attack import LEVELS, WITHOUT_L, Tally, play
 from .attacker import Attack
 from .beginnings import how_many
 from .bundles import Known, frames_of_bundles
+from .cohorts import Drawn, frames_of_cohorts
 from .double import Double, Wrong
+from .double_cohorts import DoubleOfCohorts, WrongCohorts
 from .frames import frames
 from .players import Engine, EngineOfBundles, Played
 from .settings import NAMES, SEVERAL, setting
@@ -49,6 +52,31 @@ def test_nobody_is_certain_who_has_several_rows(known: Known) -> None:
     for kind in ("newcomers", "changed values"):
         assert found.events[kind, "closed"]
         assert found.events[kind, "failed"]
+
+
+@pytest.mark.parametrize("way", [(1, 2), (2, 3), (3, 4)])
+@pytest.mark.parametrize("name", ["distinct", "frequency", "t+distinct", "pd"])
+def test_nobody_is_certain_with_newcomers_in_cohorts(name: str, way: tuple[int, int]) -> None:
+    tally = play(name, 2, 2, HISTORIES, seed=8, cohorts=way)
+    assert not tally.disclosed, tally.worst[:1]
+    assert tally.share >= 0.25
+    for outcome in ("closed", "failed"):
+        assert tally.events["newcomers", outcome]
+
+
+@pytest.mark.parametrize("name", ["two distinct", "entropy and distinct"])
+def test_nobody_is_certain_with_newcomers_in_cohorts_and_two_attributes(name: str) -> None:
+    tally = play(name, 2, 2, HISTORIES // 2, seed=8, most=30, given=True, cohorts=(2, 2))
+    assert not tally.disclosed, tally.worst[:1]
+    assert tally.events["newcomers", "failed"]
+
+
+def test_leavers_and_changed_values_of_cohorts_are_tried_too() -> None:
+    tally = play("distinct", 2, 1, 600, seed=12, most=100, cells=True, cohorts=(1, 4))
+    assert not tally.disclosed, tally.worst[:1]
+    for kind in ("newcomers", "leavers", "changed values"):
+        assert tally.events[kind, "closed"]
+        assert tally.events[kind, "failed"]
 
 
 @dataclass
@@ -132,3 +160,23 @@ def test_the_attacker_finds_what_wrong_rules_tell(rule: str) -> None:
         if any(found.disclosed(transcript, chosen.promises) for transcript in found.possible):
             return
     pytest.fail("nobody is certain")
+
+
+def disclosed(wrong: WrongCohorts, most: int) -> bool:
+    """Whether somebody is certain under a variant of cohorts in one of so many frames."""
+    chosen = setting("distinct", 2)
+    for frame in itertools.islice(frames_of_cohorts(7, Drawn(2, 1, 2, 1), 300), most):
+        attack = Attack(frame, DoubleOfCohorts([chosen.verdict], frame=frame, broken=wrong)).all()
+        if any(attack.disclosed(transcript, chosen.promises) for transcript in attack.possible):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("rule", ["values", "merged", "pooled", "again", "unit", "diverse", "cells"])
+def test_the_attacker_finds_what_variants_of_cohorts_tell(rule: str) -> None:
+    assert disclosed(WrongCohorts(**{rule: True}), 100)
+
+
+@pytest.mark.parametrize("rule", ["due", "slower"])
+def test_who_is_due_alone_and_a_delay_after_what_readers_saw_fail_tell_nothing(rule: str) -> None:
+    assert not disclosed(WrongCohorts(**{rule: True}), 30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,8 +16,11 @@ from qblock.versions.batching.step import Step, step
 from steady.pure import first_version
 
 from .attacker import Attack
+from .beginnings import balanced
 from .bundles import balanced_bundles, bundles, frames_of_bundles
+from .cohorts import Cohorts, Drawn, frames_of_cohorts
 from .double import Double
+from .double_cohorts import DoubleOfCohorts
 from .frames import frames
 from .players import Engine, EngineOfBundles
 from .settings import SEVERAL, setting
@@ -198,3 +202,23 @@ def test_the_plain_rules_publish_what_the_engine_does_where_people_have_several_
             several += len(found[0]) > 2
         compared += 1
     assert several > 20
+
+
+@pytest.mark.parametrize("name", ["distinct", "frequency", "t+distinct", "t", "pd", "two distinct"])
+def test_the_plain_rules_publish_what_the_engine_does_with_newcomers_in_cohorts(name: str) -> None:
+    chosen = setting(name)
+    rules = chosen.rules
+    verdicts = [chosen.of(i).verdict for i in range(chosen.sensitive)]
+    rng = random.Random(13)
+    versions: Counter[int] = Counter()
+    for within, least, large in itertools.product((1, 2, 3), (2, 3), (False, True)):
+        drawn = Drawn(2, within, least, 2, large, chosen.attributes)
+        for frame in itertools.islice(frames_of_cohorts(13, drawn, 10**30), 8):
+            double = DoubleOfCohorts(verdicts, rules.k, rules.ls, rules.sure, rules.cells, rules.coin, frame=frame)
+            engine, plain = Attack(frame, Cohorts(chosen, frame)), Attack(frame, double)
+            for _ in range(4):
+                values, coin = balanced(frame, 2, rng), rng.choice([0, 0, rng.randrange(16)])
+                decided = engine.told(values, coin)
+                assert decided == plain.told(values, coin), (frame, values)
+                versions[len(decided[0])] += 1
+    assert versions[3] + versions[4] > 20
