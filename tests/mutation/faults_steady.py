@@ -10,9 +10,32 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "steady: leavers go whatever their cell shows",
         "versions/batching/proposals.py",
+        "        return sure or leaves_candidates(columns, m)\n",
+        "        return True\n",
+        tests=(f"{STEP}::test_leavers_stay_where_failing_would_tell_who_they_are",),
+    ),
+    Mutation(
+        "steady: leavers go where failing tells who stays",
+        "versions/batching/failing.py",
+        "    return _holds_enough(columns, m) and _holds_enough(columns, n - m)\n",
+        "    return _holds_enough(columns, m) and n > m\n",
+        tests=("tests/steady/test_counterexamples.py::test_the_rules_of_the_job_do_not",),
+    ),
+    Mutation(
+        "steady: whoever waits longest by the values goes first",
+        "versions/batching/proposals.py",
+        "0 if entity in pending else memory.since",
+        "memory.since",
+        tests=(f"{STEP}::test_those_who_are_gone_longest_go_first",),
+    ),
+    Mutation(
+        "steady: bundles go whatever their cell shows",
+        "versions/batching/proposals.py",
         "[held(value) for value, n in part.items() if n >= m]",
         "[held(value) for value in part]",
-        tests=(f"{STEP}::test_leavers_stay_where_failing_would_tell_who_they_are",),
+        tests=(
+            "tests/steady/test_laws.py::test_the_plain_rules_publish_what_the_engine_does_where_people_have_several_rows",
+        ),
     ),
     Mutation(
         "steady: what many have may be in all bundles",
@@ -108,8 +131,8 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "steady: a batch that cannot fail is let go with models that look at shares",
         "versions/batching/rules.py",
-        "or isinstance(model, DistinctLDiversity) for model in models)",
-        "or True for model in models)",
+        'sure=all(model.about.steady in ("sizes", "symmetric") for model in models)',
+        "sure=True",
         tests=(f"{STEP}::test_leavers_go_where_they_cannot_fail_unless_a_model_looks_at_shares",),
     ),
     Mutation(

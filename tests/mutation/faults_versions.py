@@ -146,8 +146,8 @@ VERSIONS: tuple[Mutation, ...] = (
     Mutation(
         "lag: leavers go where the first attribute lets them",
         "versions/batching/proposals.py",
-        "for pair in by_attribute(part, rules.ls)]\n",
-        "for pair in by_attribute(part, rules.ls)[:1]]\n",
+        "zip(each, rules.ls, rules.models, strict=True)]\n",
+        "zip(each, rules.ls[:1], rules.models)]\n",
         tests=("tests/steady/test_counterexamples.py::test_leavers_go_only_where_every_attribute_lets_them",),
     ),
     Mutation(

@@ -11,12 +11,15 @@ import pytest
 from steady.pure import first_version, judge
 
 from qblock.blocks import Reference
+from qblock.ledger.stores import store_of
 from qblock.models import DistinctLDiversity, KAnonymity
 from qblock.versions.batching.proposals import by_attribute, by_block
 from qblock.versions.batching.rules import combine_rules, rules_for
 from qblock.versions.batching.state import Memory, Person, Trial
 from qblock.versions.batching.step import Step, step
-from release.jobs import MakeJob
+from qblock.versions.crosswalk import open_crosswalk
+from qblock.versions.people import digests_of
+from release.jobs import Job, MakeJob
 from release.test_steady_job import counts
 from release.test_waiting import ATTRIBUTES, HOLD_BACK, people_job
 
@@ -48,6 +51,14 @@ class Weeks:
         return {one: Person((block,), value) for one, (block, value) in self.people.items()}
 
 
+def by_digest(job: Job, present: dict[str, Person]) -> dict[str, Person]:
+    """By digests, which decide who of the people that left in one run goes first. A unit's name ends with its block."""
+    names = {name: name.split(" ")[0] for name in present}
+    with open_crosswalk(store_of(job.spec)) as crosswalk:
+        digests = dict(zip(names, digests_of(crosswalk, list(names.values())), strict=True))
+    return {digests[name] + name.removeprefix(names[name]): person for name, person in present.items()}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: int) -> None:
     weeks = Weeks(random.Random(seed))
@@ -57,8 +68,8 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
     models = (KAnonymity(k=2), DistinctLDiversity(l=2))
 
     passes, rules = judge(models, Reference(0, (), np.zeros(0, dtype=np.int64))), rules_for(models)
-    found: Step = first_version(weeks.present, Memory(), passes)
     job.run()
+    found: Step = first_version(by_digest(job, weeks.present), Memory(), passes)
     published = 0
     for _ in range(5):
         weeks.churn()
@@ -67,9 +78,9 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
             "INSERT INTO people (id, block, value) VALUES "
             + ", ".join(f"('{one}', '{b}', '{v}')" for one, (b, v) in weeks.people.items())
         )
-        found = step(
-            found.shown, weeks.present, found.memory, rules, passes, newcomers=by_block(lambda block: 4), least=4
-        )
+        present = by_digest(job, weeks.present)
+        batches = by_block(lambda block: 4)
+        found = step(found.shown, present, found.memory, rules, passes, newcomers=batches, leave=4)
         result = job.run()
         wanted = Counter(f"{unit.cell.block[0]}:{unit.values[-1]}" for unit in found.shown.values())
         assert counts(job) == wanted
@@ -120,8 +131,8 @@ def test_every_version_shows_what_the_policy_decides_of_two_attributes(make_job:
     def present() -> dict[str, Person]:
         return {one: Person((block,), values) for one, (block, *both) in people.items() for values in [tuple(both)]}
 
-    found: Step = first_version(present(), Memory(), passes)
     job.run()
+    found: Step = first_version(by_digest(job, present()), Memory(), passes)
     closed: Counter[str] = Counter()
     for week in range(6):
         for one in rng.sample(sorted(people), 4):
@@ -137,12 +148,12 @@ def test_every_version_shows_what_the_policy_decides_of_two_attributes(make_job:
         job.change(f"INSERT INTO people (id, block, value, other) VALUES {listed}")
         found = step(
             found.shown,
-            present(),
+            by_digest(job, present()),
             found.memory,
             rules,
             passes,
             newcomers=by_block(lambda block: 4),
-            least=4,
+            leave=4,
             change=change,
         )
         job.run()

@@ -7,12 +7,12 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Literal
 
 from .beginnings import Chosen
-from .frames import ABSENT, Column, Frame, Values
+from .frames import ABSENT, Column, Frame, Values, told_apart
 
 Known = Literal["changes", "rows"]
 """What is known of somebody's rows: in which runs they are others, and whether one was added or one is another; and
@@ -111,7 +111,7 @@ def balanced_bundles(frame: Bundled, l: int, rng: random.Random) -> Chosen:  # n
     return tuple(chosen)
 
 
-def bundled_frame(people: Sequence[str], values: int) -> tuple[Bundled, list[tuple[Values, ...]]]:
+def bundled_frame(people: Sequence[str], alphabet: int) -> tuple[Bundled, list[tuple[Values, ...]]]:
     """A history that is written person by person, runs with a dot between them, a letter for each row, - for absent;
     with the choice of bundles made."""
     found: dict[Person, list[Values]] = {}
@@ -122,11 +122,13 @@ def bundled_frame(people: Sequence[str], values: int) -> tuple[Bundled, list[tup
             before = one if last is None or not one else last
             kinds.append(ADDED if len(one) > len(before) else REPLACED if one != before else 0)
             last = one or last
-        named = bundles(values, MOST + len(rows))
-        person = Person(0, tuple(map(bool, rows)), tuple(kinds), None, 0, values)
-        found.setdefault(person, []).append(tuple(named.index(one) if one else ABSENT for one in rows))
+        named = bundles(alphabet, MOST + len(rows))
+        person = Person(0, tuple(map(bool, rows)), tuple(kinds), None, 0, alphabet)
+        digest = sum(replace(known, digest=0) == person for known in found) if person.leaves else 0
+        values = tuple(named.index(one) if one else ABSENT for one in rows)
+        found.setdefault(replace(person, digest=digest), []).append(values)
     people_of = tuple((column, len(found[column])) for column in sorted(found, key=repr))
-    return Bundled(people_of, values), [tuple(sorted(found[column])) for column, _ in people_of]
+    return Bundled(people_of, alphabet), [tuple(sorted(found[column])) for column, _ in people_of]
 
 
 def frames_of_bundles(seed: int, l: int, blocks: int, known: Known, most: int, large: bool) -> Iterator[Bundled]:  # noqa: E741
@@ -172,4 +174,4 @@ def _frame(rng: random.Random, l: int, blocks: int, known: Known, large: bool) -
             people[person(block, come, False, rows if known == "rows" else 0)] += rng.choice([1, l, l, l + 1])
     cohorts = (rng.choice([l, l, l + 1]), *rng.choice([(), (), (l + 1, l)]))
     rollback = rng.choice([None, *range(runs)])
-    return Bundled(tuple(sorted(people.items(), key=repr)), values, cohorts, rollback, (), known)
+    return Bundled(told_apart(people), values, cohorts, rollback, (), known)

@@ -10,7 +10,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from qblock.versions.batching.proposals import Newcomers, Waiting, every, in_coh
 from qblock.versions.batching.rules import Coin
 from qblock.versions.batching.state import Block, Person
 
-from .frames import Column, Frame, Values, frame_of
+from .frames import Column, Frame, Values, frame_of, told_apart
 from .players import Engine, State
 
 Combination = tuple[int, ...]
@@ -160,7 +160,8 @@ def cohort_frame_of(
         frame, chosen = frame_of([runs], (values,))
         block = "xyz".index(letter or "x")
         column = Column(block, frame.people[0][0].present, frame.people[0][0].changed)
-        columns.setdefault(column, []).append(chosen[0][0])
+        digest = sum(replace(known, digest=0) == column for known in columns) if column.leaves else 0
+        columns.setdefault(replace(column, digest=digest), []).append(chosen[0][0])
     order = sorted(columns, key=repr)
     frame = CohortFrame(
         tuple((column, len(columns[column])) for column in order), values, grid=(3,), within=within, base=base
@@ -215,7 +216,7 @@ def _frame(rng: random.Random, of: Drawn) -> CohortFrame:
         left -= size
     sizes = [l + 1, 2 * l] if of.wide else [l, l, l + 1]
     return CohortFrame(
-        tuple(sorted(people.items(), key=repr)),
+        told_apart(people),
         rng.choice([l, l + 1, l + 2, 2 * l]),
         rollback=rng.choice([None, None, *range(runs)]),
         attributes=() if of.attributes == 1 else tuple(rng.choice(sizes) for _ in range(of.attributes)),

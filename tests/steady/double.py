@@ -28,9 +28,11 @@ class Wrong:
     version is tried again with the same people; together: batches are tried each alone, and applied together; no_coin:
     batches are never set aside; moving: the distribution is that of the rows shown; mixed: people whose values changed
     in different attributes share a batch, or with a row more and with another one; first: the conditions on leavers and
-    changed values look at the first sensitive attribute alone. Of people with several rows, common: a cell passes in
-    which everybody holds one value; grown: newcomers are shown whose rows became more while they waited; alike: the
-    condition on leavers and changed values counts values and lets one be in all.
+    changed values look at the first sensitive attribute alone; two: they ask for two candidates, whatever l is; inside:
+    they ask for candidates of who is in the batch alone; merged: leavers of all cells are a batch. Of people
+    with several rows, common: a cell passes in which everybody holds one value; grown: newcomers are shown whose rows
+    became more while they waited; alike: the condition on leavers and changed values counts values and lets one be in
+    all.
     """
 
     leavers_by_size: bool = False
@@ -45,6 +47,9 @@ class Wrong:
     moving: bool = False
     mixed: bool = False
     first: bool = False
+    two: bool = False
+    inside: bool = False
+    merged: bool = False
     common: bool = False
     grown: bool = False
     alike: bool = False
@@ -54,13 +59,15 @@ class Wrong:
 class Kept:
     """cell: of each who is shown, as block, first run and runs of changes; history: the values shown of each; seen: the
     value of each when last present; times: how often each changed since last shown; since: the run from which on each
-    waits; failed: newcomers of batches that did, of the last run and of all."""
+    waits; gone: the first run of an absence that goes on; failed: newcomers of batches that did, of the last run and of
+    all."""
 
     run: int = 0
     cell: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     history: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     seen: Mapping[str, int] = field(default_factory=dict)
     times: Mapping[str, int] = field(default_factory=dict)
+    gone: Mapping[str, int] = field(default_factory=dict)
     out: frozenset[str] = frozenset()
     frozen: frozenset[Any] = frozenset()
     spent: frozenset[str] = frozenset()
@@ -75,7 +82,9 @@ class Kept:
 @dataclass
 class Double:
     """A policy of one block. verdicts: for each sensitive attribute, which are the first ones; ls: as its models imply,
-    at least 2; bundles: the rows of each value, where people have several."""
+    at least 2; sure: whether nothing but the counts of values matters; leave: people of a batch of leavers or changed
+    values; bundles: the rows of each value, where people have several; counting: verdicts that look at nothing but the
+    counts of values, for the conditions on these."""
 
     verdicts: Sequence[Verdict]
     k: int = 2
@@ -86,6 +95,14 @@ class Double:
     wrong: Wrong = field(default_factory=Wrong)
     widths: tuple[int, ...] = (0,)
     bundles: Sequence[tuple[int, ...]] = ()
+    leave: int = 0
+
+    counting: Sequence[Verdict] = ()
+
+    def __post_init__(self) -> None:
+        self.able: dict[Any, set[int]] = {}
+        self.counting = self.counting or self.verdicts
+        self.conditions = 1 if self.wrong.first else self.sensitive
 
     @property
     def sensitive(self) -> int:
@@ -119,7 +136,7 @@ class Double:
         if people and self._passes([[(value,) for value in box.values()] for _, box in boxes], shares):
             cell = {one: (label, before.run) for label, box in boxes for one in box}
             history = {one: (value,) for one, value in people.items()}
-            return Kept(before.run + 1, cell, history, values, {}, before.out, shares=shares, begun=True), True
+            return Kept(before.run + 1, cell, history, values, out=before.out, shares=shares, begun=True), True
         out = before.out if self.wrong.retry else before.out | people.keys()
         return Kept(before.run + 1, out=out), False
 
@@ -140,6 +157,7 @@ class Double:
         for one in cell:
             if one in values and values[one] != before.seen[one]:
                 times[one] = times.get(one, 0) + 1
+        absent = {one: before.gone.get(one, before.run) for one in cell if one not in values}
         published = False
 
         def people(*names: tuple[Any, ...]) -> list[str]:
@@ -194,6 +212,12 @@ class Double:
                     out.update(batch)
 
         old = set(before.cell) & set(cell)
+        if wrong.merged:
+            leavers, staying = [o for o in old if o not in values], [o for o in old if o in values]
+            groups = [[history[one][-1:] for one in group] for group in (leavers, staying)]
+            if len(leavers) >= self.k and passes(*filter(None, groups), rows=()):
+                remove(leavers)
+                old, published = set(staying), True
         for names in self._cells_of_batches({cell[one] for one in old}) if self.cells else ():
             members = people(*names)
             if frozen & set(names):
@@ -201,7 +225,11 @@ class Double:
             leavers = [one for one in members if one not in values and one not in spent]
             changed = [one for one in members if one in values and self._counts(one, values, history, times)]
             changed = self._alike(changed, members, values, history)
-            gone = self._may_go(leavers, members, history) and len(leavers) < len(members)
+            # Of those who changed before it is not known since when they wait.
+            leavers.sort(key=lambda one: (0 if one in times else absent[one], one))
+            while leavers and not (self._may_go(leavers, members, history) and len(leavers) < len(members)):
+                leavers = leavers[:-1] if len(leavers) < len(members) else []
+            gone = bool(leavers)
             moved = self._may_change(changed, members, history)
             if gone and moved and not wrong.together:  # by turns
                 gone, moved = before.run % 2 == 0, before.run % 2 == 1
@@ -234,6 +262,7 @@ class Double:
             history,
             {**before.seen, **values},
             times,
+            absent,
             frozenset(out),
             frozenset(frozen),
             frozenset(spent),
@@ -288,7 +317,7 @@ class Double:
         kinds = {one: self._kind(history[one][-1], values[one]) for one in changed}
         for kind in sorted(set(kinds.values())):
             found = [one for one in changed if kinds[one] == kind]
-            if len(found) >= self.k and len(members) - len(found) >= self.k:
+            if len(found) >= max(self.k, self.leave) and len(members) - len(found) >= self.k:
                 return found
         return []
 
@@ -308,10 +337,14 @@ class Double:
     ) -> Iterable[tuple[list[frozenset[int]], int]]:
         """The values of each sensitive attribute in each part of a cell, person by person, with its l."""
         for part in zip(*(history[one] for one in members), strict=True):
-            for attribute in range(1 if self.wrong.first else self.sensitive):
+            for attribute in range(self.conditions):
                 yield [self._has(value)[attribute] for value in part], self.ls[attribute]
 
     def _held(self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
+        """Whether everybody keeps enough candidates if `some` fail, whatever they have."""
+        if not self.bundles:
+            sizes = [len(some), len(members) - len(some)]
+            return all(self._left(size, members, history) for size in sizes[: 1 if self.wrong.inside else 2])
         for part, least in self._parts(members, history):
             often = [sets for sets, n in Counter(part).items() if n >= len(some)]
             every = {value for sets in often for value in sets}
@@ -320,16 +353,46 @@ class Double:
                 return False
         return True
 
+    def _left(self, size: int, members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
+        """Whether those who can be among so many, if these or the others fail, have enough values of each attribute."""
+        columns = [([*map(min, part)], least) for part, least in self._parts(members, history)]
+        able: set[int] = set()
+        for i, (column, _) in enumerate(columns):
+            values = self._able(Counter(column), size, i % self.conditions)
+            able |= {place for place, value in enumerate(column) if value in values}
+        return all(
+            len({column[place] for place in able}) >= (2 if self.wrong.two else least) for column, least in columns
+        )
+
+    def _able(self, counts: Counter[int], size: int, attribute: int) -> set[int]:
+        """The values of all choices of so many that fail, or leave others who do."""
+        key = (frozenset(counts.items()), size, attribute)
+        if key not in self.able:
+            self.able[key] = set()
+            for chosen in itertools.product(*(range(n + 1) for n in counts.values())):
+                taken = +Counter(dict(zip(counts, chosen, strict=True)))
+                if taken.total() == size:
+                    groups = (taken, counts - taken)
+                    if not all(self.counting[attribute](group, {}) for group in groups):
+                        self.able[key] |= set(taken)
+        return self.able[key]
+
     def _may_go(self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
         m, n = len(some), len(members)
-        if m < self.k or n - m < self.k:
+        if m < max(self.k, self.leave) or n - m < self.k:
             return False
         if self.wrong.leavers_by_size or self._held(some, members, history):
             return True
+        if not self.bundles:
+            return self.sure and self._cannot_fail(m, members, history)
         parts = self._parts(members, history)
         people = [(Counter(value for sets in part for value in sets), least) for part, least in parts]
         tops = [sum(n for _, n in held.most_common(least - 1)) for held, least in people]
         return self.sure and min(m, n - m) > max(tops)
+
+    def _cannot_fail(self, m: int, members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
+        columns = [Counter(map(min, part)) for part, _ in self._parts(members, history)]
+        return not any(self._able(column, m, i % self.conditions) for i, column in enumerate(columns))
 
     def _may_change(
         self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]
@@ -337,7 +400,7 @@ class Double:
         m, n = len(some), len(members)
         if self.wrong.whole and m == n:
             return m >= self.k
-        return m >= self.k and n - m >= self.k and self._held(some, members, history)
+        return m >= max(self.k, self.leave) and n - m >= self.k and self._held(some, members, history)
 
     def _as_it_is(self, before: Kept, values: Mapping[str, int]) -> tuple[Kept, bool]:
         """The source as it is, where the episodes of all versions pass together."""
@@ -361,9 +424,9 @@ class Double:
                     named: dict[Hashable, Fraction] = {}
                     for value, p in () if self.bundles else shares.items():
                         assert isinstance(value, int)
-                        letter = "abcdef"[split(value, self.widths)[attribute]]
+                        letter = "abcdefg"[split(value, self.widths)[attribute]]
                         named[letter] = named.get(letter, Fraction(0)) + p
-                    held = Counter("abcdef"[one] for value in part for one in self._has(value)[attribute])
+                    held = Counter("abcdefg"[one] for value in part for one in self._has(value)[attribute])
                     if not self.verdicts[attribute](held, named):
                         return False
                     if self.bundles and len(part) < self.k:

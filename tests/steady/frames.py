@@ -7,7 +7,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 Values = tuple[int, ...]
@@ -19,12 +19,18 @@ ABSENT = -1
 class Column:
     """What is known of a person. present: in each run; changed: the attributes of which the value is another one than
     when the person was last present, as bits (True: the only attribute); erased: the run in which the person withdraws
-    at once, or none."""
+    at once, or none; digest: tells those apart who leave, since who of them goes first depends on it."""
 
     block: int
     present: tuple[bool, ...]
     changed: tuple[int, ...]
     erased: int | None = None
+    digest: int = field(default=0, kw_only=True)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the person is absent at some time after coming."""
+        return any(here and not later for here, later in itertools.pairwise(self.present))
 
     def values(self, widths: Sequence[int]) -> list[Values]:
         """Every sequence of values that fits. widths: how many values each attribute has."""
@@ -100,6 +106,15 @@ class Frame:
         return math.prod(math.comb(_sequences(c, self.widths) + size - 1, size) for c, size in self.people)
 
 
+def told_apart(people: Counter[Column]) -> tuple[tuple[Column, int], ...]:
+    """How many people there are of each column, in order; each who leaves is one of a column."""
+    columns: Counter[Column] = Counter()
+    for column, n in people.items():
+        for digest in range(n):
+            columns[replace(column, digest=digest if column.leaves else 0)] += 1
+    return tuple(sorted(columns.items(), key=repr))
+
+
 @cache
 def _sequences(column: Column, widths: tuple[int, ...]) -> int:
     return len(column.values(widths))
@@ -146,7 +161,8 @@ def frame_of(people: Sequence[str], widths: Sequence[int]) -> tuple[Frame, list[
             changed.append(0 if ABSENT in (value, last) else difference(last, value, widths))
             last = last if value == ABSENT else value
         column = Column(0, tuple(value != ABSENT for value in sequence), tuple(changed))
-        found.setdefault(column, []).append(sequence)
+        digest = sum(replace(known, digest=0) == column for known in found) if column.leaves else 0
+        found.setdefault(replace(column, digest=digest), []).append(sequence)
     people_of = tuple((column, len(found[column])) for column in sorted(found, key=repr))
     frame = Frame(people_of, widths[0], attributes=tuple(widths) if len(widths) > 1 else ())
     return frame, [tuple(sorted(found[column])) for column, _ in frame.people]
@@ -211,7 +227,7 @@ def _frame(
     rollback = rng.choice([None, *range(runs)])
     sizes = [l + 1, 2 * l] if wide else [l, 2 * l, 2 * l] if small else [l, l, l + 1]
     widths = () if attributes == 1 else tuple(rng.choice(sizes) for _ in range(attributes))
-    return Frame(tuple(sorted(people.items(), key=repr)), values, cohorts, rollback, widths)
+    return Frame(told_apart(people), values, cohorts, rollback, widths)
 
 
 def _column(rng: random.Random, block: int, runs: int, comes: int, goes: bool, attributes: int) -> Column:

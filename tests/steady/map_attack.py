@@ -17,7 +17,7 @@ from recoding.searched import Combination, distinct, entropy, flat, frequency, p
 from reference.recoding import Attribute
 
 from .attacker import Attack
-from .frames import Column, Frame
+from .frames import Column, Frame, told_apart
 from .maps import Maps, added
 from .settings import setting
 
@@ -78,7 +78,7 @@ def drawn(rng: random.Random, leaves: int, later: int, moving: bool) -> Frame:
             left -= size
     for _ in range(rng.choice([0, 1, 2]) if moving else rng.choice([1, 2, 2])):
         people[column(rng.choice([*new[-2:], old[0]]), rng.randrange(1, runs))] += rng.choice([1, 2, 2])
-    return Frame(tuple(sorted(people.items(), key=repr)), rng.choice([2, 3]))
+    return Frame(told_apart(people), rng.choice([2, 3]))
 
 
 def play(frames: int, seed: int, *, sizes: bool, moving: bool, most: int = 4000) -> Tally:

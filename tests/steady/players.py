@@ -12,10 +12,10 @@ from qblock.versions.batching.proposals import Newcomers, by_block
 from qblock.versions.batching.rules import Coin
 from qblock.versions.batching.state import Block, Histogram, Memory, Person, Trial, Unit
 from qblock.versions.batching.step import step
-from steady.pure import first_version
 
 from .bundles import Known, bundles
 from .frames import difference, split
+from .pure import first_version
 from .settings import Setting
 from .verdicts import Shares
 
@@ -181,7 +181,7 @@ class Engine:
     def _part_passes(self, part: Histogram, shares: tuple[Shares, ...]) -> bool:
         return all(
             self.setting.of(i).verdict(
-                {"abcdef"[v]: n for v, n in counts.items()}, {"abcdef"[v]: p for v, p in of.items()}
+                {"abcdefg"[v]: n for v, n in counts.items()}, {"abcdefg"[v]: p for v, p in of.items()}
             )
             for i, (counts, of) in enumerate(zip(self._each(part), shares, strict=True))
         )

@@ -25,13 +25,15 @@ ALLOWED = "a"
 
 @dataclass(frozen=True)
 class Setting:
-    """models: for the rules; verdict: for the cells; k, l: as the models imply; promised: the candidates that they
-    promise for what is shown (1 where a cell with one value passes); sensitive, further: attributes, each sensitive one
-    with these models, but the second with those of `second`, if there are any."""
+    """models: for the rules; verdict: for the cells; counting: of the models that look at nothing but counts; k, l: as
+    the models imply; promised: the candidates that they promise for what is shown (1 where a cell with one value
+    passes); sensitive, further: attributes, each sensitive one with these models, but the second with those of
+    `second`, if there are any."""
 
     name: str
     models: tuple[Model, ...]
     verdict: Verdict
+    counting: Verdict
     k: int
     l: int  # noqa: E741
     promised: int
@@ -84,7 +86,8 @@ def setting(name: str, l: int = 2) -> Setting:  # noqa: E741
     models, verdict, promised = known[name]
     models = (KAnonymity(k=l), *models)
     second = setting(other, 2) if other else None
-    return Setting(name, models, both(sizes(l), verdict), l, l, promised, 1 + two, int(bool(further)), second)
+    counting = distinct(l) if name == "t+distinct" else verdict
+    return Setting(name, models, both(sizes(l), verdict), counting, l, l, promised, 1 + two, int(bool(further)), second)
 
 
 NAMES = ("distinct", "frequency", "entropy", "recursive", "t+distinct", "t", "pd", "k")
@@ -100,4 +103,4 @@ SEVERAL = (
 
 
 def value(code: int) -> Hashable:
-    return "abcdef"[code]
+    return "abcdefg"[code]

@@ -7,7 +7,7 @@ two letters a run, and a dot between runs.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import pytest
@@ -23,30 +23,41 @@ from .verdicts import both, close, sizes
 
 @dataclass(frozen=True)
 class Example:
-    """values: how many each attribute has; wrong: the obvious rule; model: of settings; bundles: whether people have
-    several rows, a letter each, with a dot between runs."""
+    """values: how many each attribute has; wrong: the obvious rule; model, l: of settings; bundles: whether people have
+    several rows, a letter each, with a dot between runs. given: whether the attacker has seen the first version, where
+    there are too many histories else."""
 
     people: str
     values: int | tuple[int, ...]
     wrong: Wrong
     model: str = "distinct"
     bundles: bool = False
+    l: int = 2  # noqa: E741
+    given: bool = False
 
 
 EXAMPLES = {
     "leavers go by size alone": Example("d- d- cc bb aa", 4, Wrong(leavers_by_size=True)),
+    "leavers go by size alone from a cell of newcomers": Example(
+        "aaa bbb -b- -b- -b- -aa -aa -cc -cc", 3, Wrong(leavers_by_size=True), given=True
+    ),
+    "leavers go where failing leaves two candidates of three": Example(
+        "a- a- b- b- cc dd ee ff gg", 7, Wrong(two=True), l=3, given=True
+    ),
+    "leavers go where failing tells who stays": Example("aa aa b- c- d-", 4, Wrong(inside=True)),
+    "leavers of several cells are a batch": Example("bbb aaa a-- -cc -b-", 3, Wrong(merged=True)),
     "a cell goes on after a batch of it failed": Example("b--- b--- aa-- aa-- aaa-", 2, Wrong(thaw=True)),
     "newcomers share a cell with people who changed": Example("ca ba ba -b -a", 3, Wrong(as_it_is=True)),
     "a whole cell changes": Example("cca --a baa bba", 3, Wrong(whole=True)),
     "who changed twice, by flag": Example("bbaa aaba -a-- abaa", 2, Wrong(often="flag", whole=True)),
     "who changed twice, by difference": Example("bbbb accb aaaa -aaa bbba", 3, Wrong(often="difference")),
-    "returners are newcomers": Example("a--- b--- c--- d--d d--d -aaa -bbb", 4, Wrong(returners=True)),
+    "returners are newcomers": Example("a--- b--- c--- d--d d--d -aaa -bbb", 4, Wrong(returners=True), given=True),
     "a refused first version is retried": Example("a- -b aa aa", 2, Wrong(retry=True)),
     "batches tried alone are applied together": Example("a- b- ab ba cc cc", 3, Wrong(together=True)),
     "failing tells which value, pd": Example("a- b- -b -b", 2, Wrong(no_coin=True), "pd"),
     "failing tells which value, t": Example("b- b- -a -a", 2, Wrong(no_coin=True, moving=True), "t"),
     "people share a batch whose values changed in different attributes": Example(
-        "aa.ca bb.bc aa.aa bb.bb", (3, 3), Wrong(mixed=True), "two distinct"
+        "aa.ca bb.bc aa.aa bb.bb", (3, 3), Wrong(mixed=True), "two distinct", given=True
     ),
     "a cell passes in which everybody has a row with one value": Example(
         "a.a b.b -.c -.cd", 4, Wrong(common=True), bundles=True
@@ -64,13 +75,12 @@ EXAMPLES = {
 
 
 def double(example: Example, wrong: Wrong) -> Double:
-    chosen = setting(example.model)
+    chosen = setting(example.model, example.l)
     named = bundles(example.values, 6) if example.bundles and isinstance(example.values, int) else ()
     verdict = both(sizes(2), close(Fraction(3, 10))) if example.model == "t" else chosen.verdict
     rules = chosen.rules
-    return Double(
-        [verdict] * chosen.sensitive, rules.k, rules.ls, rules.sure, rules.cells, rules.coin, wrong, bundles=named
-    )
+    double = Double([verdict] * chosen.sensitive, rules.k, rules.ls, rules.sure, rules.cells, rules.coin, wrong)
+    return replace(double, bundles=named, counting=[chosen.counting] * chosen.sensitive)
 
 
 def told(example: Example, player: Player) -> bool:
@@ -83,8 +93,8 @@ def told(example: Example, player: Player) -> bool:
         frame, chosen = frame_of(example.people.split(), widths)
     one = Attack(frame, player)
     # Of people with several rows only what the first version leaves: there are too many bundles for all.
-    found = one.given(chosen) if example.bundles else one.all()
-    return bool(found.disclosed(one.transcript_of(chosen), setting(example.model).promises))
+    found = one.given(chosen) if example.bundles or example.given else one.all()
+    return bool(found.disclosed(one.transcript_of(chosen), setting(example.model, example.l).promises))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -98,9 +108,9 @@ def test_the_rules_of_the_job_do_not(name: str) -> None:
     example = EXAMPLES[name]
     assert not told(example, double(example, Wrong()))
     if example.bundles and isinstance(example.values, int):
-        assert not told(example, EngineOfBundles(setting(example.model), example.values))
+        assert not told(example, EngineOfBundles(setting(example.model, example.l), example.values))
     elif example.model != "t":
-        assert not told(example, Engine(setting(example.model)))
+        assert not told(example, Engine(setting(example.model, example.l)))
 
 
 def test_leavers_go_only_where_every_attribute_lets_them() -> None:

@@ -56,10 +56,10 @@ def test_the_policy_waits_and_lags_as_estimated() -> None:
         for b in range(blocks):
             for i in range(np.random.default_rng([run, b]).poisson(churn.coming * size)):
                 present[f"n{run}.{b}.{i}"] = Person((b,), rng.choice("abcd"))
-        found = step(found.shown, present, found.memory, RULES, passes, newcomers=by_block(lambda block: 8), least=6)
+        found = step(found.shown, present, found.memory, RULES, passes, newcomers=by_block(lambda block: 8), leave=6)
         out = sum(one in found.memory.out for one in present)
         lags.append((found.counts.lag - out) / found.counts.source)
         worst = max(worst, found.counts.oldest_newcomer)
-    expected = estimate([[[size // 4] * 4] * blocks], [8] * blocks, churn, RULES, least=6, runs=runs)
+    expected = estimate([[[size // 4] * 4] * blocks], [8] * blocks, churn, RULES, leave=6, runs=runs)
     assert np.mean(lags) == pytest.approx(expected.lag, rel=0.35)
     assert 0.5 * expected.worst_wait <= worst <= 1.5 * expected.worst_wait + 1

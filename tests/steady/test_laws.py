@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from qblock.models import DistinctLDiversity
 from qblock.versions.batching.proposals import by_block
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Memory, Person, Trial, Unit
@@ -78,7 +79,7 @@ def test_what_is_shown_of_people_is_a_state_they_were_in_and_every_cell_passes()
         states: dict[str, set[Person]] = {}
         gone: set[str] = set()
         before: set[str] = set()
-        for present, found in histories(seed, Rules(True, 2, (2,), sure=True)):
+        for present, found in histories(seed, Rules(True, 2, (2,), ((DistinctLDiversity(l=2),),), sure=True)):
             for one, person in present.items():
                 states.setdefault(one, set()).add(person)
             for one, unit in found.shown.items():
@@ -100,7 +101,7 @@ def test_when_churn_stops_what_can_close_closes() -> None:
     waited = 0
     for seed in SEEDS:
         # Leavers and changed values have piled up.
-        *_, (present, found) = histories(seed, Rules(False, 2, (2,)))
+        *_, (present, found) = histories(seed, Rules(False, 2, (2,), ((),)))
         runs = 0
         while True:
             found = step(found.shown, present, found.memory, RULES, passes, newcomers=by_block(lambda block: 4))
@@ -166,7 +167,8 @@ def test_the_plain_rules_publish_what_the_engine_does(name: str) -> None:
     chosen = setting(name)
     rules = chosen.rules
     verdicts = [chosen.of(i).verdict for i in range(chosen.sensitive)]
-    double = Double(verdicts, rules.k, rules.ls, rules.sure, rules.cells, rules.coin)
+    counting = [chosen.of(i).counting for i in range(chosen.sensitive)]
+    double = Double(verdicts, rules.k, rules.ls, rules.sure, rules.cells, rules.coin, counting=counting)
     random_frames = frames(11, 2, 1, 10**6, attributes=chosen.attributes)
     rng = random.Random(11)
     several = 0
@@ -193,7 +195,8 @@ def test_the_plain_rules_publish_what_the_engine_does_where_people_have_several_
     while compared < 150:
         frame = next(random_frames)
         engine = Attack(frame, EngineOfBundles(chosen, frame.values))
-        double = Double([chosen.verdict], rules.k, rules.ls, rules.sure, rules.cells, bundles=bundles(frame.values, 6))
+        sure, named = rules.sure and name == "distinct", bundles(frame.values, 6)
+        double = Double([chosen.verdict], rules.k, rules.ls, sure, rules.cells, bundles=named)
         plain = Attack(frame, double)
         for _ in range(5):
             values = balanced_bundles(frame, 2, rng)
@@ -209,12 +212,15 @@ def test_the_plain_rules_publish_what_the_engine_does_with_newcomers_in_cohorts(
     chosen = setting(name)
     rules = chosen.rules
     verdicts = [chosen.of(i).verdict for i in range(chosen.sensitive)]
+    counting = [chosen.of(i).counting for i in range(chosen.sensitive)]
     rng = random.Random(13)
     versions: Counter[int] = Counter()
     for within, least, large in itertools.product((1, 2, 3), (2, 3), (False, True)):
         drawn = Drawn(2, within, least, 2, large, chosen.attributes)
         for frame in itertools.islice(frames_of_cohorts(13, drawn, 10**30), 8):
-            double = DoubleOfCohorts(verdicts, rules.k, rules.ls, rules.sure, rules.cells, rules.coin, frame=frame)
+            double = DoubleOfCohorts(
+                verdicts, rules.k, rules.ls, rules.sure, rules.cells, rules.coin, frame=frame, counting=counting
+            )
             engine, plain = Attack(frame, Cohorts(chosen, frame)), Attack(frame, double)
             for _ in range(4):
                 values, coin = balanced(frame, 2, rng), rng.choice([0, 0, rng.randrange(16)])

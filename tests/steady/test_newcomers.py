@@ -11,7 +11,7 @@ from qblock.versions.batching.step import Step, step
 
 from .pure import first_version
 
-RULES = Rules(cells=False, k=2, ls=(2,))
+RULES = Rules(cells=False, k=2, ls=(2,), models=((),))
 BASE = {f"b{i}": Person(("base",), "ab"[i % 2]) for i in range(4)}
 
 

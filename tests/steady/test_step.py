@@ -91,6 +91,25 @@ def test_leavers_go_where_they_cannot_fail_unless_a_model_looks_at_shares() -> N
     assert set(run(begun(**cell), people(p="a", q="b"), rules).shown) == set(cell)
 
 
+def test_those_who_are_gone_longest_go_first() -> None:
+    """As many as the condition allows; who changed before they left come first, and else digests decide."""
+    everybody = dict(zip("pqrstuvw", "ddddabce", strict=True))
+
+    def gone(*weeks: str, changed: str = "") -> list[set[str]]:
+        result, left, shown_before, leaving = begun(**everybody), "", set(everybody), []
+        for week in weeks:
+            left += week
+            now = {one: value for one, value in everybody.items() if one not in left}
+            result = run(result, people(**{**now, **{one: "z" for one in changed if one in now}}), leave=2)
+            leaving.append(shown_before - result.shown.keys())
+            shown_before = set(result.shown)
+        return leaving
+
+    assert gone("t", "p", "qru") == [set(), set(), set("tpqr")]
+    assert gone("", "qruvw") == [set(), set("qruv")]
+    assert gone("", "qruvw", changed="w") == [set(), set("wqru")]
+
+
 def test_a_cell_that_all_have_left_goes_but_never_the_last_one() -> None:
     two = run(begun(p="a", q="b"), people(r="a", s="b"))
     assert set(two.shown) == {"p", "q", "r", "s"}

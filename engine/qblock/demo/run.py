@@ -31,8 +31,8 @@ NARROW = 100
 """In fewer columns than this, a row is shown as a column."""
 WHY_WAIT = (
     "Newcomers are shown in the next run, in groups of their own, once there are enough for a group. The groups are "
-    "made without a look at the values that are protected. Who left, and what changed, is shown as it was: a difference "
-    "of a few rows between two versions would tell whose they are.",
+    "made without a look at the values that are protected. Who left, and what changed, is shown as it was: a "
+    "difference of a few rows between two versions would tell whose they are.",
     "Every week ends like this, with exit status 0. Readers get the rows, and learn none of these figures.",
 )
 WHY_LONG = "Of so few people too few come in a week. `qblock plan --churn 0.01` says how long newcomers wait."

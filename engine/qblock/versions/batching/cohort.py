@@ -305,6 +305,13 @@ class Estimate:
     never: float
 
 
+def _failing(table: Ints, l: int) -> Ints:  # noqa: E741
+    """[B], the most people of a batch that may have one of l values of the block and l - 1 values in all."""
+    counts: Ints = -np.sort(-table, axis=1)
+    most: Ints = counts[:, : l - 2].sum(axis=1) + counts[:, l - 1]
+    return most
+
+
 def estimate(
     counts: Sequence[Sequence[Sequence[int]] | Ints],
     cohorts: Sequence[int | None],
@@ -312,14 +319,14 @@ def estimate(
     rules: Rules,
     *,
     attributes: int = 1,
-    least: int = 0,
+    leave: int = 0,
     together: Together | None = None,
     runs: int = 52,
 ) -> Estimate:
     """The estimate for a node.
 
     counts: for each sensitive attribute [B, V], people by value in each block; cohorts: [B], the sizes that close one;
-    attributes: that are published of a person beside the block, any of which may change; least: as of `step`, here for
+    attributes: that are published of a person beside the block, any of which may change; leave: as of `step`, here for
     changed values; together: of newcomers who close as one cohort, instead of cohorts. Takes every batch to pass, which
     is so where their sizes are large enough.
     """
@@ -331,8 +338,7 @@ def estimate(
     most: Floats = np.zeros(len(sizes))
     each = list(zip(tables, rules.ls, strict=False))
     if rules.cells and all(table.shape[1] >= l for table, l in each):  # noqa: E741
-        held = np.min([-np.sort(-table, axis=1)[:, l - 1] for table, l in each], axis=0)  # noqa: E741
-        most = held / np.maximum(sizes, 1)
+        most = np.min([_failing(table, l) for table, l in each], axis=0) / np.maximum(sizes, 1)  # noqa: E741
     rng = np.random.default_rng(CHURN_SEED)
     came = np.zeros((runs, len(sizes)), dtype=np.int64)  # who wait, by the run in which they came
     # People of the cells as they are now, whose changes may be shown; those who came since are in cells of few people.
@@ -360,7 +366,7 @@ def estimate(
         # Nearly everybody else is in a cell with too few people for a batch.
         rest = np.maximum(sizes - old - stuck, 0)
         once, stuck = once + fresh - again, stuck + again.sum(axis=0) + rng.binomial(rest, changing)
-        shows = (once >= max(rules.k, least)) & (once <= most * old) & (old - once >= rules.k)
+        shows = (once >= max(rules.k, leave)) & (once <= most * old) & (old - once >= rules.k)
         # One batch of a cell in a run.
         shows &= np.cumsum(shows, axis=0) == 1
         old = np.maximum(old - np.where(shows, once, 0).sum(axis=0) - again.sum(axis=0), 0)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from qblock.models import DistinctLDiversity
+from qblock.versions.batching.failing import Column, cannot_fail, leaves_candidates
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import (
     Batch,
@@ -154,47 +156,94 @@ def in_cells(
     memory: Memory,
     rules: Rules,
     counted: Callable[[Value], Hashable],
-    least: int,
+    leave: int,
     change: Change,
 ) -> Iterator[Batch]:
     """At most one batch of each cell: leavers who can go, or people whose value changed exactly once.
 
-    By turns, so that neither waits for ever where the others are many: leavers first in odd runs. Of the latter those
-    with the same change, so that whoever knows what changed of whom tells nobody of the new cell apart. least: people
-    of a batch, where that is more than the models imply: a smaller one fails more often.
+    By turns, so that neither waits for ever where the others are many: leavers first in odd runs. Of the leavers those
+    who are gone longest, as many as may go. Of the others those with the same change, so that whoever knows what
+    changed of whom tells nobody of the new cell apart. leave: people of a batch, where that is more than the models
+    imply: a smaller one fails more often.
     """
     for cell, people in members.items():
         if cell in memory.frozen:
             continue
-        leavers = [entity for entity in people if entity not in present]
+        leavers = _oldest_first([entity for entity in people if entity not in present], pending, memory)
         once = [entity for entity in people if entity in present and entity in pending and pending[entity].times == 1]
         by_change: dict[Hashable, list[str]] = {}
         for entity in once:
             by_change.setdefault(change(shown[entity].values[-1], present[entity].value), []).append(entity)
-        changed = next((group for _, group in sorted(by_change.items()) if _sizes(group, people, rules, least)), [])
-        if len(leavers) == len(people) or not (_sizes(leavers, people, rules, least) or changed):
+        sizes = range(max(rules.k, leave), len(people) - rules.k + 1)
+        changed = next((group for _, group in sorted(by_change.items()) if len(group) in sizes), [])
+        going = [m for m in reversed(sizes) if m <= len(leavers)]
+        if len(leavers) == len(people) or not (going or changed):
             continue
-        parts = [pair for part in parts_of(shown, people, counted) for pair in by_attribute(part, rules.ls)]
+        trial = _bundled(shown, people, rules, counted) if rules.bundles else _valued(shown, people, rules, counted)
         able = []
-        if _sizes(leavers, people, rules, least) and (
-            diverse(parts, len(leavers)) or (rules.sure and sure(parts, len(leavers), len(people)))
-        ):
-            able.append(Batch(Kind.LEAVERS, cell, tuple(leavers)))
-        if changed and diverse(parts, len(changed)):
+        gone = next((m for m in going if trial(m, Kind.LEAVERS)), 0)
+        if gone:
+            able.append(Batch(Kind.LEAVERS, cell, tuple(sorted(leavers[:gone]))))
+        if changed and trial(len(changed), Kind.CHANGED):
             able.append(Batch(Kind.CHANGED, cell, tuple(changed)))
         if able:
             yield able[0 if memory.run % 2 == 0 else -1]
 
 
-def _sizes(batch: Sequence[str], people: Sequence[str], rules: Rules, least: int) -> bool:
-    return len(batch) >= max(rules.k, least) and len(people) - len(batch) >= rules.k
+def _oldest_first(leavers: Sequence[str], pending: Mapping[str, Pending], memory: Memory) -> list[str]:
+    """Those who are gone longest, then by digest.
+
+    Whoever changed before comes first: since when such people wait may depend on their values, which may have been
+    those shown again.
+    """
+    since = {entity: 0 if entity in pending else memory.since.get(entity, memory.run + 1) for entity in leavers}
+    return sorted(leavers, key=lambda entity: (since[entity], entity))
+
+
+MayTry = Callable[[int, Kind], bool]
+"""Whether a batch of so many people of a cell may be tried."""
+
+
+def _valued(
+    shown: Mapping[str, Unit], people: Sequence[str], rules: Rules, counted: Callable[[Value], Hashable]
+) -> MayTry:
+    columns = columns_of(shown, people, rules, counted)
+
+    def may_try(m: int, kind: Kind) -> bool:
+        sure = rules.sure and kind is Kind.LEAVERS and cannot_fail(columns, m)
+        return sure or leaves_candidates(columns, m)
+
+    return may_try
+
+
+def columns_of(
+    shown: Mapping[str, Unit], people: Sequence[str], rules: Rules, counted: Callable[[Value], Hashable]
+) -> list[Column]:
+    """The values of each sensitive attribute in each part of a cell, person by person."""
+    columns = []
+    for part in zip(*(shown[entity].values for entity in people), strict=True):
+        values = [counted(value) for value in part]
+        each = zip(*(value if isinstance(value, tuple) else (value,) for value in values), strict=True)
+        columns += [Column(*column) for column in zip(each, rules.ls, rules.models, strict=True)]
+    return columns
+
+
+def _bundled(
+    shown: Mapping[str, Unit], people: Sequence[str], rules: Rules, counted: Callable[[Value], Hashable]
+) -> MayTry:
+    parts = [pair for part in parts_of(shown, people, counted) for pair in by_attribute(part, rules.ls)]
+    distinct = all(isinstance(model, DistinctLDiversity) for models in rules.models for model in models)
+
+    def may_try(m: int, kind: Kind) -> bool:
+        known = rules.sure and distinct and kind is Kind.LEAVERS and sure(parts, m, len(people))
+        return known or diverse(parts, m)
+
+    return may_try
 
 
 def diverse(parts: Sequence[tuple[Histogram, int]], m: int) -> bool:
-    """Whether in each part at least l values are held by m people or more: then even failing leaves l candidates.
-
-    Of bundles: those that m people or more have each hold l values together, and none of these is in all of them.
-    """
+    """Whether in each part the bundles that m people or more have each hold l values together, none of which is in all
+    of these bundles: then even failing leaves l candidates."""
     return all(_leaves([held(value) for value, n in part.items() if n >= m], l) for part, l in parts)  # noqa: E741
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from qblock.blocks import Reference
-from qblock.models import DistinctLDiversity, KMap, Model
+from qblock.models import KMap, Model
 from qblock.versions.batching.state import Block
 
 
@@ -22,15 +22,17 @@ class Rules:
     """What a run may do.
 
     cells: also let leavers go and show changed values in batches (else the safe core: newcomers in batches, whole cells
-    out, values as first shown). k: the least people of a batch and of those it leaves; ls: for each sensitive attribute
-    the values that must each be held by as many people. sure: whether models are sizes and distinct values alone, so
-    that a batch may also go where it cannot fail. coin: whether newcomers need the coin. bundles: whether people may
-    have several rows in a block. reason: why no more is done, for people; empty with all rules.
+    out, values as first shown). k: the least people of a batch and of those it leaves. For each sensitive attribute,
+    ls: the values that everybody must keep when a batch fails; models: those that look at nothing but how often each
+    value occurs. sure: whether there are no others but sizes, so that a batch of leavers may also go where it cannot
+    fail. coin: whether newcomers need the coin. bundles: whether people may have several rows in a block. reason: why
+    no more is done, for people; empty with all rules.
     """
 
     cells: bool
     k: int
     ls: tuple[int, ...]
+    models: tuple[tuple[Model, ...], ...]
     sure: bool = False
     coin: bool = False
     bundles: bool = False
@@ -69,12 +71,13 @@ def rules_for(models: Sequence[Model], *, suppression: bool = False) -> Rules:
     unsimulated = sorted({model.name for model in models if model.about.steady == "core"})
     if unsimulated and not coin:
         reasons.append(f"{' and '.join(unsimulated)} with leavers and changed values was not simulated")
-    distinct = all(model.about.steady == "sizes" or isinstance(model, DistinctLDiversity) for model in models)
+    counting = tuple(model for model in models if model.about.steady == "symmetric")
     return Rules(
         cells=not reasons,
         k=max(k, 1),
         ls=(least,),
-        sure=distinct,
+        models=(counting,),
+        sure=all(model.about.steady in ("sizes", "symmetric") for model in models),
         coin=coin,
         reason="; ".join(reasons),
     )
@@ -90,6 +93,7 @@ def combine_rules(each: Sequence[Rules], reasons: Sequence[str] = ()) -> Rules:
         cells=not why,
         k=max(rules.k for rules in each),
         ls=tuple(l for rules in each for l in rules.ls),  # noqa: E741
+        models=tuple(models for rules in each for models in rules.models),
         sure=all(rules.sure for rules in each),
         coin=any(rules.coin for rules in each),
         reason="; ".join(why),

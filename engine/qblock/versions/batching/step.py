@@ -185,7 +185,7 @@ def step(
     *,
     newcomers: Newcomers,
     coin: Coin = no_coin,
-    least: int = 0,
+    leave: int = 0,
     erased: Collection[str] = (),
     counted: Counted = same,
     change: Change = one_attribute,
@@ -194,7 +194,7 @@ def step(
     """What the next version shows after one run, by digests of entities.
 
     shown: units of cells that nobody has left or changed in are not looked at, and may be left out (then `passes` must
-    not need them, and one such unit must stay). least: people of a batch of leavers or changed values, where that is
+    not need them, and one such unit must stay). leave: people of a batch of leavers or changed values, where that is
     more than the models imply, so that fewer fail and freeze their cell. erased: people who withdraw at once, with
     their whole joint cells, which no verdict can hold up. counted: the sensitive value in what is published of a
     person, a tuple where `rules.attributes` are several, with a frozenset of values for each attribute where people
@@ -234,7 +234,7 @@ def step(
 
     if rules.cells:
         left = {c: m for c, m in members.items() if c not in draft.taken}
-        for batch in in_cells(shown, left, present, pending, memory, rules, counted, least, change):
+        for batch in in_cells(shown, left, present, pending, memory, rules, counted, leave, change):
             if batch.kind is Kind.LEAVERS:
                 draft.let_go(batch)
             else:

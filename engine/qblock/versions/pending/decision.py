@@ -210,7 +210,7 @@ def decide(
             judged(spec, first, current, of_blocks),
             newcomers=closing,
             coin=_coin(crosswalk, spec) if rules.coin else no_coin,
-            least=2 * rules.k,
+            leave=2 * rules.k,
             counted=lambda value: sensitive(str(value)),
             change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,
             owner=owner_of,

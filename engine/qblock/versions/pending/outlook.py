@@ -218,21 +218,21 @@ def _cells(
     if not rules.cells:
         return len(whole), 0, 0
     staying = {cell: people for cell, people in members.items() if cell not in whole}
-    counted, least = sensitive_of(spec, state.layout), 2 * rules.k
+    counted, leave = sensitive_of(spec, state.layout), 2 * rules.k
     batches = in_cells(
-        units, staying, present, {}, state.memory, rules, lambda value: counted(str(value)), least, lambda *_: ()
+        units, staying, present, {}, state.memory, rules, lambda value: counted(str(value)), leave, lambda *_: ()
     )
-    changed = _changed(units, changes, state, rules, least)
+    changed = _changed(units, changes, state, rules, leave)
     return len(whole), sum(1 for _ in batches), len(changed - whole)
 
 
-def _changed(units: Mapping[str, Unit], changes: Differences, state: State, rules: Rules, least: int) -> set[Cell]:
+def _changed(units: Mapping[str, Unit], changes: Differences, state: State, rules: Rules, leave: int) -> set[Cell]:
     """Joint cells in which values of as many people changed as a batch has at least."""
     changed = {entity: Pending(None, 1) for entity in changes.values if entity in units}
     cells = touched(units, dict.fromkeys(units, Person((), None)), changed, ())
     enough = set()
     for cell, people in cells.items():
         n = sum(entity in changed for entity in people)
-        if cell not in state.memory.frozen and n >= max(rules.k, least) and len(people) - n >= rules.k:
+        if cell not in state.memory.frozen and n >= max(rules.k, leave) and len(people) - n >= rules.k:
             enough.add(cell)
     return enough
