@@ -101,6 +101,13 @@ STEADY: tuple[Mutation, ...] = (
         tests=(f"{STEP}::test_leavers_go_where_even_failing_leaves_candidates",),
     ),
     Mutation(
+        "steady: who stays when a stale cell goes is a newcomer again",
+        "versions/batching/step.py",
+        '"stale" if entity in present else "left") for entity in batch.members)',
+        '"left") for entity in batch.members if entity not in present)',
+        tests=(f"{STEP}::test_a_small_or_frozen_cell_that_most_have_left_goes_whole",),
+    ),
+    Mutation(
         "steady: newcomers who failed are tried again",
         "versions/batching/step.py",
         '            self.out.update((entity, "failed") for entity in batch.members)\n',

@@ -140,8 +140,7 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
     weeks.come(90 if known else 60)
     job = visits_job(make_job, weeks.table)
     job.settings["publish"]["people"] = True
-    if known:
-        job.set(versions={"cohort": 4, "row_counts": "known"})
+    job.set(versions={"cohort": 4, "leave": 4, "row_counts": "known" if known else "unknown"})
     found_rules = rules_for((KAnonymity(k=2), DistinctLDiversity(l=2)))
     rules = Rules(**{**vars(found_rules), "bundles": True})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
         )
         present = by_digest(job, weeks.present)
         batches = by_block(lambda block: 4)
-        found = step(found.shown, present, found.memory, rules, passes, newcomers=batches, leave=4)
+        found = step(found.shown, present, found.memory, rules, passes, newcomers=batches, stale=Fraction(3, 5))
         result = job.run()
         wanted = Counter(f"{unit.cell.block[0]}:{unit.values[-1]}" for unit in found.shown.values())
         assert counts(job) == wanted
@@ -108,7 +109,7 @@ def test_every_version_shows_what_the_policy_decides_of_two_attributes(make_job:
         attributes={**ATTRIBUTES, "other": "sensitive"},
         privacy=privacy,
         entity="id",
-        versions={"on_refusal": "hold_back", "cohort": 4},
+        versions={"on_refusal": "hold_back", "cohort": 4, "leave": 4, "stale": 0.4},
         search={"node": [0]},
     )
     models = (KAnonymity(k=2), DistinctLDiversity(l=2))
@@ -154,6 +155,7 @@ def test_every_version_shows_what_the_policy_decides_of_two_attributes(make_job:
             passes,
             newcomers=by_block(lambda block: 4),
             leave=4,
+            stale=Fraction(2, 5),
             change=change,
         )
         job.run()

@@ -18,7 +18,7 @@ from release.jobs import Job, MakeJob
 pytestmark = pytest.mark.either_engine
 
 ATTRIBUTES = {"block": {"role": "quasi_identifier", "hierarchy": "suppress"}, "value": "sensitive"}
-HOLD_BACK = {"on_refusal": "hold_back", "cohort": 2}
+HOLD_BACK = {"on_refusal": "hold_back", "leave": 4, "cohort": 2}
 
 
 def people_job(make_job: MakeJob, text: str, **versions: Any) -> Job:

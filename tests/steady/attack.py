@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import get_args
 
 from .attacker import Attack
@@ -88,15 +89,17 @@ def play(
     given: bool = False,
     bundles: Known | None = None,
     cohorts: tuple[int, int] | None = None,
+    stale: Fraction | None = None,
 ) -> Tally:
     """Attack random frames until there are as many histories.
 
     cells: only where leavers or changed values are tried; given: the histories with the rows of a drawn first version,
     which are fewer than all, so that there may be more people and values. bundles: people have several rows, of which
-    this is known. cohorts: the delay of newcomers in cohorts, and the people of a box.
+    this is known. cohorts: the delay of newcomers in cohorts, and the people of a box; stale: the share of absent
+    people at which small and frozen cells go.
     """
     chosen = setting(name, l)
-    player = Engine(chosen)
+    player = Engine(chosen, stale=stale)
     tally = Tally()
     rng, passed_over, most_passed_over = random.Random(seed), 0, 60 if chosen.attributes == 1 else 400
     most *= 10 if cells or given else 1
@@ -162,6 +165,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--cohorts", action="store_true", help="newcomers in cohorts, with each delay and each box")
     parser.add_argument("--within", type=int, action="append", help="the delays of cohorts; 1, 2 and 3 unless named")
     parser.add_argument("--least", type=int, action="append", help="the people of their boxes; 2, 3 and 4 unless named")
+    parser.add_argument("--stale", type=Fraction, help="the share of absent people at which small and frozen cells go")
     options = parser.parse_args(arguments)
     ways = list(itertools.product(options.within or (1, 2, 3), options.least or (2, 3, 4)))
     failed = False
@@ -182,6 +186,7 @@ def main(arguments: Sequence[str]) -> int:
                     given=options.given,
                     bundles=options.bundles,
                     cohorts=cohorts,
+                    stale=options.stale,
                 )
                 way = f", delay {cohorts[0]}, boxes of {cohorts[1]}" if cohorts else ""
                 print(f"{name}, l = {l}, {blocks} blocks{way}: {tally}", flush=True)

@@ -29,10 +29,10 @@ class Wrong:
     batches are never set aside; moving: the distribution is that of the rows shown; mixed: people whose values changed
     in different attributes share a batch, or with a row more and with another one; first: the conditions on leavers and
     changed values look at the first sensitive attribute alone; two: they ask for two candidates, whatever l is; inside:
-    they ask for candidates of who is in the batch alone; merged: leavers of all cells are a batch. Of people
-    with several rows, common: a cell passes in which everybody holds one value; grown: newcomers are shown whose rows
-    became more while they waited; alike: the condition on leavers and changed values counts values and lets one be in
-    all.
+    they ask for candidates of who is in the batch alone; merged: leavers of all cells are a batch; readmitted: who
+    stays when a stale cell goes is a newcomer again. Of people with several rows, common: a cell passes in which
+    everybody holds one value; grown: newcomers are shown whose rows became more while they waited; alike: the condition
+    on leavers and changed values counts values and lets one be in all.
     """
 
     leavers_by_size: bool = False
@@ -50,6 +50,7 @@ class Wrong:
     two: bool = False
     inside: bool = False
     merged: bool = False
+    readmitted: bool = False
     common: bool = False
     grown: bool = False
     alike: bool = False
@@ -81,10 +82,11 @@ class Kept:
 
 @dataclass
 class Double:
-    """A policy of one block. verdicts: for each sensitive attribute, which are the first ones; ls: as its models imply,
-    at least 2; sure: whether nothing but the counts of values matters; leave: people of a batch of leavers or changed
-    values; bundles: the rows of each value, where people have several; counting: verdicts that look at nothing but the
-    counts of values, for the conditions on these."""
+    """A policy of one block. verdicts: for each sensitive attribute, which are the first ones; ls: as its models
+    imply, at least 2; sure: whether nothing but the counts of values matters; leave: people of a batch of leavers or
+    changed values; stale: the share of absent people at which small and frozen cells go; bundles: the rows of each
+    value, where people have several; counting: verdicts that look at nothing but the counts of values, for the
+    conditions on these."""
 
     verdicts: Sequence[Verdict]
     k: int = 2
@@ -96,6 +98,7 @@ class Double:
     widths: tuple[int, ...] = (0,)
     bundles: Sequence[tuple[int, ...]] = ()
     leave: int = 0
+    stale: Fraction | None = None
 
     counting: Sequence[Verdict] = ()
 
@@ -191,6 +194,17 @@ class Double:
                 published = True
             else:
                 frozen.add(name)
+
+        for name in sorted(set(cell.values())) if self.stale is not None else ():
+            members = people(name)
+            gone = [one for one in members if one not in values]
+            small = len(members) < self.k + max(self.k, self.leave) + 2 or name in before.frozen
+            if small and gone and len(gone) >= self.stale * len(members) and len(members) < len(cell):
+                remove(members)
+                frozen.discard(name)
+                published = True
+                if wrong.readmitted:
+                    out -= set(members) - set(gone)
 
         if self.bundles and not wrong.grown:
             out |= {o for o in values if o not in cell and o in before.seen and before.seen[o] != values[o]}

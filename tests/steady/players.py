@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
@@ -64,6 +64,8 @@ class Engine:
     """The policy of the engine, with plain verdicts."""
 
     setting: Setting
+    leave: int = field(default=0, kw_only=True)
+    stale: Fraction | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self.rules = self.setting.rules
@@ -106,6 +108,8 @@ class Engine:
                 lambda trial: self._passes(trial, shares),
                 newcomers=self._newcomers(state, people, cohorts, counted),
                 coin=self._coin(state, aside),
+                leave=self.leave,
+                stale=self.stale,
                 erased=erased,
                 counted=counted,
                 change=change,

@@ -34,6 +34,7 @@ class Example:
     bundles: bool = False
     l: int = 2  # noqa: E741
     given: bool = False
+    stale: Fraction | None = None
 
 
 EXAMPLES = {
@@ -46,6 +47,9 @@ EXAMPLES = {
     ),
     "leavers go where failing tells who stays": Example("aa aa b- c- d-", 4, Wrong(inside=True)),
     "leavers of several cells are a batch": Example("bbb aaa a-- -cc -b-", 3, Wrong(merged=True)),
+    "who stays when a stale cell goes is a newcomer again": Example(
+        "bbb aa- aaa aa- -aa -bb --b --a", 2, Wrong(readmitted=True), stale=Fraction(1, 2)
+    ),
     "a cell goes on after a batch of it failed": Example("b--- b--- aa-- aa-- aaa-", 2, Wrong(thaw=True)),
     "newcomers share a cell with people who changed": Example("ca ba ba -b -a", 3, Wrong(as_it_is=True)),
     "a whole cell changes": Example("cca --a baa bba", 3, Wrong(whole=True)),
@@ -80,7 +84,7 @@ def double(example: Example, wrong: Wrong) -> Double:
     verdict = both(sizes(2), close(Fraction(3, 10))) if example.model == "t" else chosen.verdict
     rules = chosen.rules
     double = Double([verdict] * chosen.sensitive, rules.k, rules.ls, rules.sure, rules.cells, rules.coin, wrong)
-    return replace(double, bundles=named, counting=[chosen.counting] * chosen.sensitive)
+    return replace(double, bundles=named, stale=example.stale, counting=[chosen.counting] * chosen.sensitive)
 
 
 def told(example: Example, player: Player) -> bool:
@@ -110,7 +114,7 @@ def test_the_rules_of_the_job_do_not(name: str) -> None:
     if example.bundles and isinstance(example.values, int):
         assert not told(example, EngineOfBundles(setting(example.model, example.l), example.values))
     elif example.model != "t":
-        assert not told(example, Engine(setting(example.model, example.l)))
+        assert not told(example, Engine(setting(example.model, example.l), stale=example.stale))
 
 
 def test_leavers_go_only_where_every_attribute_lets_them() -> None:

@@ -13,6 +13,7 @@ import json
 import os
 import random
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,10 +35,10 @@ class Week(NamedTuple):
     erased: tuple[str, ...]
 
 
-def player_of(kind: str, l: int, values: int) -> Engine:  # noqa: E741
+def player_of(kind: str, l: int, values: int, stale: Fraction | None) -> Engine:  # noqa: E741
     if kind.endswith(" known"):
         return EngineOfBundles(setting("distinct", l), values, "rows" if "rows" in kind else "changes")
-    return Engine(setting(kind, l))
+    return Engine(setting(kind, l), stale=stale)
 
 
 def weeks(rng: random.Random, size: int) -> Iterator[Week]:
@@ -78,7 +79,8 @@ def history(number: int) -> tuple[str, list[dict[str, Any]]]:
     """The models of a history, and what was decided in each of its weeks."""
     rng = random.Random(number)
     kind, l, values = KINDS[number % len(KINDS)], rng.choice([2, 2, 3]), rng.randint(2, 6)  # noqa: E741
-    player = player_of(kind, l, min(values, 3) if kind.endswith(" known") else values)
+    stale = None if number % 3 else Fraction(3, 5)
+    player = player_of(kind, l, min(values, 3) if kind.endswith(" known") else values, stale)
     widths = (values,) if player.setting.attributes == 1 else tuple(rng.randint(2, 3) for _ in range(2))
     size = len(bundles(player.values, LONGEST)) if isinstance(player, EngineOfBundles) else 1
     size = size if size > 1 else values if len(widths) == 1 else widths[0] * widths[1]

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 
 import pytest
 
@@ -168,13 +169,14 @@ def test_the_plain_rules_publish_what_the_engine_does(name: str) -> None:
     rules = chosen.rules
     verdicts = [chosen.of(i).verdict for i in range(chosen.sensitive)]
     counting = [chosen.of(i).counting for i in range(chosen.sensitive)]
-    double = Double(verdicts, rules.k, rules.ls, rules.sure, rules.cells, rules.coin, counting=counting)
+    stale = Fraction(1, 2)
+    double = Double(verdicts, rules.k, rules.ls, rules.sure, rules.cells, rules.coin, counting=counting, stale=stale)
     random_frames = frames(11, 2, 1, 10**6, attributes=chosen.attributes)
     rng = random.Random(11)
     several = 0
     for _ in range(150 * chosen.attributes):
         frame = next(random_frames)
-        engine, plain = Attack(frame, Engine(chosen)), Attack(frame, double)
+        engine, plain = Attack(frame, Engine(chosen, stale=stale)), Attack(frame, double)
         for _ in range(5):
             values = [rng.choices(column.values(frame.widths), k=size) for column, size in frame.people]
             coin = rng.randrange(16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -108,6 +109,30 @@ def test_those_who_are_gone_longest_go_first() -> None:
     assert gone("t", "p", "qru") == [set(), set(), set("tpqr")]
     assert gone("", "qruvw") == [set(), set("qruv")]
     assert gone("", "qruvw", changed="w") == [set(), set("wqru")]
+
+
+def test_a_small_or_frozen_cell_that_most_have_left_goes_whole() -> None:
+    """By presence alone: those who are still there are out for good. Not before, nor a larger one, nor the last one."""
+    share = Fraction(3, 5)
+    values = dict(zip("pqrst", "aaabb", strict=True))
+    two = run(begun(**values), people(**values, v="a", w="b"), stale=share)
+    still = run(two, people(q="a", r="a", t="b", v="a", w="b"), stale=share)
+    assert still.counts.closed == {"leavers": 1}
+    gone = run(two, people(r="a", t="b", v="a", w="b"), stale=share)
+    assert (set(gone.shown), gone.counts.closed, gone.counts.lag) == ({"v", "w"}, {"stale cell": 1}, 2)
+    assert gone.memory.out == {"p": "left", "q": "left", "s": "left", "r": "stale", "t": "stale"}
+    again = run(gone, people(q="a", r="a", t="b", v="a", w="b"), stale=share)
+    assert set(again.shown) == {"v", "w"}
+    assert run(two, people(r="a", t="b", v="a", w="b")).counts.closed == {"leavers": 1}
+    never = run(two, people(r="a", t="b", v="a", w="b"), replace(RULES, stale=False), stale=share)
+    assert never.counts.closed == {"leavers": 1}
+    assert "stale cell" not in run(begun(**values), people(r="a", t="b"), stale=share).counts.closed
+    large = dict(zip("abcdefgh", "xxxxyyzw", strict=True))
+    more = run(begun(**large), people(**large, v="a", w="b"), stale=share)
+    few = people(e="y", f="y", g="z", v="a", w="b")
+    frozen = replace(more, memory=replace(more.memory, frozen=frozenset({Cell(BLOCK, 1)})))
+    assert run(frozen, few, stale=share).counts.closed == {"stale cell": 1}
+    assert "stale cell" not in run(more, few, stale=share).counts.closed
 
 
 def test_a_cell_that_all_have_left_goes_but_never_the_last_one() -> None:

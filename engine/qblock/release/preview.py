@@ -440,7 +440,9 @@ def _of_node(task: Task, node: Node, rules: Rules, churn: Churn, known: dict[Any
     # Blocks that are suppressed get no newcomers.
     cohorts = [n if kept else None for n, kept in zip(cohorts, (~judged.failing).tolist(), strict=True)]
     counts, attributes = tables or [counted[0].rows[:, None]], attributes_of(spec)
-    expected = estimate(counts, cohorts, churn, rules, attributes=attributes, leave=2 * rules.k, together=closing)
+    expected = estimate(
+        counts, cohorts, churn, rules, attributes=attributes, leave=spec.versions.leave or 0, together=closing
+    )
     return Expected(node, blocks, expected)
 
 
@@ -513,7 +515,9 @@ def _of_state(
         cohorts = _sampled(tables[0].sum(axis=1), lambda row: sizes(blocks[row]))
     cohorts = [None if block in steady.hidden else n for block, n in zip(blocks, cohorts, strict=True)]
     attributes = attributes_of(spec)
-    expected = estimate(tables, cohorts, churn, rules, attributes=attributes, leave=2 * rules.k, together=closing)
+    expected = estimate(
+        tables, cohorts, churn, rules, attributes=attributes, leave=spec.versions.leave or 0, together=closing
+    )
     return PublishedState(
         steady.node, Forecast(churn, (Expected(steady.node, len(blocks), expected),), steady.node, SETTLED)
     )

@@ -320,6 +320,14 @@ class Versions:
     cohort: People = key(
         "Without `newcomers`: how many newcomers of a block are shown together.", "auto", 20, default="auto"
     )
+    leave: Positive | None = key(
+        "How many people of a joint cell leave, or change, together at least; k unless given.", 15, default=None
+    )
+    stale: Share | None = key(
+        "The share of absent people at which a joint cell that is small or frozen goes whole; null for never.",
+        0.6,
+        default=Fraction(3, 5),
+    )
     skip: Share = key(
         "How often a batch of newcomers is set aside unseen, where models need it.", 0.01, default=Fraction(1, 100)
     )

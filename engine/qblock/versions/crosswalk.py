@@ -29,10 +29,11 @@ from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query
 
 COHORT, WITHDRAWN, CELL, LEFT, ASIDE = "cohort", "withdrawn", "cell", "left", "aside"
-CHANGED, MOVED = "changed", "moved"
+CHANGED, MOVED, STALE = "changed", "moved", "stale"
 """Why people are set apart: a cohort that failed, people who withdrew, who shares a joint cell with one who left at
 once, who left in a batch that passed, and whom the coin set aside; of people with several rows, units that changed
-while they waited, and those that came as another one of the same person left or changed."""
+while they waited, and those that came as another one of the same person left or changed; and who was still there when
+most of the joint cell had left."""
 OUT, LEAVING, QUEUED, FAILED = "out", "leaving", "queued", "failed"
 """Their states: in no later version; in none from the version on that is being made; in all until a batch closes; in
 all, since the batch that they closed failed its check."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from qblock.models import DistinctLDiversity
@@ -146,6 +147,20 @@ def in_cohorts(due: Due, least: int, divide: Divide) -> Newcomers:
 def every(runs: int) -> Due:
     """In each run whose number this one divides, and whenever somebody has waited so many runs."""
     return lambda run, since: run % runs == 0 or run - since >= runs
+
+
+def stale_cells(
+    members: Members, present: Mapping[str, Person], memory: Memory, rules: Rules, leave: int, share: Fraction | None
+) -> Iterator[Batch]:
+    """Cells that can hardly empty by themselves, of whose people such a share is gone: frozen ones, and those with too
+    few people for a batch of leavers. By presence alone: the difference is a cell that has passed."""
+    if share is None or not rules.stale or rules.bundles:
+        return
+    enough = rules.k + max(rules.k, leave) + 2
+    for cell, people in members.items():
+        gone = sum(entity not in present for entity in people)
+        if (cell in memory.frozen or len(people) < enough) and gone and gone >= share * len(people):
+            yield Batch(Kind.STALE, cell, tuple(people))
 
 
 def in_cells(

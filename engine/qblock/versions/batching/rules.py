@@ -25,8 +25,9 @@ class Rules:
     out, values as first shown). k: the least people of a batch and of those it leaves. For each sensitive attribute,
     ls: the values that everybody must keep when a batch fails; models: those that look at nothing but how often each
     value occurs. sure: whether there are no others but sizes, so that a batch of leavers may also go where it cannot
-    fail. coin: whether newcomers need the coin. bundles: whether people may have several rows in a block. reason: why
-    no more is done, for people; empty with all rules.
+    fail. stale: whether a cell may be taken out by presence alone: no verdict on what stays is needed. coin: whether
+    newcomers need the coin. bundles: whether people may have several rows in a block. reason: why no more is done, for
+    people; empty with all rules.
     """
 
     cells: bool
@@ -34,6 +35,7 @@ class Rules:
     ls: tuple[int, ...]
     models: tuple[tuple[Model, ...], ...]
     sure: bool = False
+    stale: bool = False
     coin: bool = False
     bundles: bool = False
     reason: str = ""
@@ -78,6 +80,7 @@ def rules_for(models: Sequence[Model], *, suppression: bool = False) -> Rules:
         ls=(least,),
         models=(counting,),
         sure=all(model.about.steady in ("sizes", "symmetric") for model in models),
+        stale=not suppression and all(model.monotone.generalization for model in models),
         coin=coin,
         reason="; ".join(reasons),
     )
@@ -95,6 +98,7 @@ def combine_rules(each: Sequence[Rules], reasons: Sequence[str] = ()) -> Rules:
         ls=tuple(l for rules in each for l in rules.ls),  # noqa: E741
         models=tuple(models for rules in each for models in rules.models),
         sure=all(rules.sure for rules in each),
+        stale=all(rules.stale for rules in each) and not reasons,
         coin=any(rules.coin for rules in each),
         reason="; ".join(why),
     )

@@ -53,11 +53,12 @@ class Pending(NamedTuple):
 
 
 class Kind(Enum):
-    """What a batch does: takes people out on request, takes out a cell that everybody has left, shows newcomers, takes
-    out some leavers of a cell, shows changed values of some people of a cell."""
+    """What a batch does: takes people out on request, takes out a cell that everybody has left, or most have, shows
+    newcomers, takes out some leavers of a cell, shows changed values of some people of a cell."""
 
     ERASED = "erased"
     WHOLE = "whole cell"
+    STALE = "stale cell"
     NEWCOMERS = "newcomers"
     LEAVERS = "leavers"
     CHANGED = "changed values"
@@ -104,10 +105,11 @@ class Memory:
     """What is remembered privately from run to run.
 
     run, version: the last ones. out: people who are never shown again, or never at all, with the reason: "left",
-    "erased", "cell" (shared the cell of somebody who was erased), "failed", "aside" (by the coin), "first" (a first
-    version that was refused), "changed" (while waiting), "moved" (from another block). frozen: cells that no batch
-    touches any more. pending: of shown units. since: the run from which on somebody has waited. batches: of newcomers
-    that closed in each block. seen: the bundles of newcomers who wait, where people have several rows.
+    "erased", "cell" (shared the cell of somebody who was erased), "stale" (one that most had left), "failed", "aside"
+    (by the coin), "first" (a first version that was refused), "changed" (while waiting), "moved" (from another block).
+    frozen: cells that no batch touches any more. pending: of shown units. since: the run from which on somebody has
+    waited. batches: of newcomers that closed in each block. seen: the bundles of newcomers who wait, where people have
+    several rows.
     """
 
     run: int = 0

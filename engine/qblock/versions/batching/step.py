@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from qblock.versions.batching.proposals import (
@@ -15,6 +16,7 @@ from qblock.versions.batching.proposals import (
     erasures,
     in_cells,
     parts_of,
+    stale_cells,
     touched,
     whole_cells,
 )
@@ -67,6 +69,13 @@ class Draft:
         self._differ(self._rows(batch.members), -1)
         self._remove(batch)
         self.out.update((entity, "erased" if entity in withdrawn else "cell") for entity in batch.members)
+        self.batches.append(Decided(batch, "closed"))
+
+    def dissolve(self, batch: Batch, present: Mapping[str, Person]) -> None:
+        """Take out a cell that most have left; those who have not are out for good."""
+        self._differ(self._rows(batch.members), -1)
+        self._remove(batch)
+        self.out.update((entity, "stale" if entity in present else "left") for entity in batch.members)
         self.batches.append(Decided(batch, "closed"))
 
     def attempt(self, batch: Batch, groups: Sequence[Group]) -> bool:
@@ -186,6 +195,7 @@ def step(
     newcomers: Newcomers,
     coin: Coin = no_coin,
     leave: int = 0,
+    stale: Fraction | None = None,
     erased: Collection[str] = (),
     counted: Counted = same,
     change: Change = one_attribute,
@@ -195,7 +205,8 @@ def step(
 
     shown: units of cells that nobody has left or changed in are not looked at, and may be left out (then `passes` must
     not need them, and one such unit must stay). leave: people of a batch of leavers or changed values, where that is
-    more than the models imply, so that fewer fail and freeze their cell. erased: people who withdraw at once, with
+    more than the models imply, so that fewer fail and freeze their cell. stale: the share of absent people at which a
+    cell that can hardly empty by itself is taken out whole; None for never. erased: people who withdraw at once, with
     their whole joint cells, which no verdict can hold up. counted: the sensitive value in what is published of a
     person, a tuple where `rules.attributes` are several, with a frozenset of values for each attribute where people
     have several rows (`rules.bundles`); change: which attributes two values differ in. owner: whose a unit is, where
@@ -220,6 +231,11 @@ def step(
         # A version that shows nobody is none: the last cell waits for another one.
         if len(draft.shown) > len(batch.members):
             draft.attempt(batch, (Group(batch.cell, parts_of(shown, batch.members, counted), False),))
+    for batch in stale_cells(
+        {c: m for c, m in members.items() if c not in draft.taken}, present, memory, rules, leave, stale
+    ):
+        if len(draft.shown) > len(batch.members):
+            draft.dissolve(batch, present)
 
     numbers = dict(memory.batches)
     blocks = _waiting(shown, present, out)

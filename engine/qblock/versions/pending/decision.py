@@ -32,6 +32,7 @@ from qblock.versions.crosswalk import (
     MOVED,
     OUT,
     QUEUED,
+    STALE,
     WITHDRAWN,
     Crosswalk,
     fresh_name,
@@ -66,6 +67,7 @@ OUT_WHY = {
     "aside": ASIDE,
     "changed": CHANGED,
     "moved": MOVED,
+    "stale": STALE,
 }
 """Why somebody is set apart for good, by what became of them."""
 
@@ -210,7 +212,8 @@ def decide(
             judged(spec, first, current, of_blocks),
             newcomers=closing,
             coin=_coin(crosswalk, spec) if rules.coin else no_coin,
-            leave=2 * rules.k,
+            leave=spec.versions.leave or 0,
+            stale=spec.versions.stale,
             counted=lambda value: sensitive(str(value)),
             change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,
             owner=owner_of,
@@ -251,7 +254,7 @@ def decide(
         "lag": behind.rows,
         "moves_waiting": moves,
         "quarantined": source.quarantined,
-        "present_out": before + sum(entity in changes.newcomers for entity in out),
+        "present_out": before + sum(entity in present for entity in out),
         "cells_frozen": counts.frozen,
         "batches_closed": dict(counts.closed),
         "batches_failed": dict(counts.failed),

@@ -14,7 +14,7 @@ from typing import Any
 from qblock.source import SourceTable
 from qblock.spec.model import Newcomers
 from qblock.versions.batching.cohort import Sizes
-from qblock.versions.batching.proposals import in_cells, touched, whole_cells
+from qblock.versions.batching.proposals import in_cells, stale_cells, touched, whole_cells
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Block, Cell, Pending, Person, Unit
 from qblock.versions.crosswalk import FAILED, QUEUED, Crosswalk
@@ -215,10 +215,16 @@ def _cells(
         if left > len(batch.members):
             whole.add(batch.cell)
             left -= len(batch.members)
+    leave = spec.versions.leave or 0
+    others = {cell: people for cell, people in members.items() if cell not in whole}
+    for batch in stale_cells(others, present, state.memory, rules, leave, spec.versions.stale):
+        if left > len(batch.members):
+            whole.add(batch.cell)
+            left -= len(batch.members)
     if not rules.cells:
         return len(whole), 0, 0
     staying = {cell: people for cell, people in members.items() if cell not in whole}
-    counted, leave = sensitive_of(spec, state.layout), 2 * rules.k
+    counted = sensitive_of(spec, state.layout)
     batches = in_cells(
         units, staying, present, {}, state.memory, rules, lambda value: counted(str(value)), leave, lambda *_: ()
     )
