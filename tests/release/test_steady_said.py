@@ -139,7 +139,7 @@ privacy:
 
 def test_a_cohort_is_a_number_or_auto(tmp_path: Path) -> None:
     text = "versions: {cohort: some}\n"
-    with pytest.raises(InputError, match="'some' is not a size of a cohort; write a whole number from 1, or auto"):
+    with pytest.raises(InputError, match="'some' is not a number of people; write a whole number from 1, or auto"):
         read_spec(TWO_ATTRIBUTES + text, tmp_path / "spec.yaml", {})
 
 
