@@ -231,6 +231,8 @@ def decide(
         before = max(0, everybody - source.rows - source.quarantined)
     counts, out, since = result.counts, result.memory.out, state.memory.since
     waiting = {changes.newcomers[entity].block for entity in result.memory.since if entity in changes.newcomers}
+    if newcomers is not None:
+        waiting.clear()  # whoever waits for a cohort is in no block yet
     run = min(after.memory.since.values(), default=None)
     behind = Behind(
         min(everybody, counts.lag + before + source.quarantined + moves),
