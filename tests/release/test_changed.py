@@ -84,7 +84,7 @@ def test_what_is_refused_passes_where_versions_lag(make_job: MakeJob) -> None:
     with pytest.raises(Refused, match="on_refusal: hold_back"):
         job.run()
     found = job.set(versions={"on_refusal": "hold_back"}).run()
-    assert (found.status, found.waiting) == ("published", {"newcomers": 1, "changes": 2})
+    assert (found.status, found.waiting) == ("published", {"newcomers": 1})
     assert len(shown(job).split()) == 40
 
 
