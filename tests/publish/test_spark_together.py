@@ -35,7 +35,7 @@ privacy: [{{k_anonymity: {{k: 15}}}}, {{distinct_l_diversity: {{l: 2}}}}]
 {more}
 """
 ILLNESSES = ["a'b", "flu", "back\\slash", "new\nline"]
-PEOPLE = 400
+PEOPLE = 600
 LAST = 2**31 - 1
 """The day that stands for infinity on DuckDB, and on Spark, which has none."""
 
