@@ -23,6 +23,7 @@ from qblock.hierarchy.cuts import shown
 from qblock.hierarchy.labels import texts
 from qblock.recoding import Keys, Label, Ladder, PartedLeaves, Tree, replay
 from qblock.source.columns import (
+    Coded,
     Scan,
     check_covered,
     code_quasi_identifiers,
@@ -154,12 +155,9 @@ class Recoding:
         self.quarantined = rows_uncovered(scan, quasi)
         if self.quarantined:
             scan = without_uncovered(scan, quasi)
-        coding = Coding(self.hierarchies, ())
-        coded = {name: (scan.expression(name), dimension) for name, (_, dimension) in quasi.items()}
         read = [name for name in columns_read(spec) if name in columns and name not in names]
         kept = {f"c{i}": scan.relation.c[name] for i, name in enumerate(read)}
-        rows = session.store(f"{prefix}_rows", packed(scan.relation, coding, list(coded.values()), (), kept))
-        check_covered(scan, rows, coding.words, coded, name_values=False)
+        coding, rows = _coded_rows(scan, quasi, f"{prefix}_rows", kept)
         words = [f"k{i}" for i in range(coding.words)]
         combinations: Query = sa.select(
             *(rows.c[word] for word in words), sa.cast(sa.func.count(), sa.BigInteger).label("n")
@@ -225,12 +223,7 @@ def leaf_codes(
     (who,) = wanted.c
     chosen = scan.relation.join(wanted, who == scan.relation.c[person])
     scan = replace(scan, relation=sa.select(*scan.relation.c).select_from(chosen).subquery(f"{prefix}_wanted"))
-    hierarchies = tuple(hierarchy for hierarchy, _ in quasi.values())
-    coding = Coding(hierarchies, ())
-    coded = {name: (scan.expression(name), dimension) for name, (_, dimension) in quasi.items()}
-    kept = {"person": scan.relation.c[person]}
-    rows = session.store(f"{prefix}_rows", packed(scan.relation, coding, list(coded.values()), (), kept))
-    check_covered(scan, rows, coding.words, coded, name_values=False)
+    coding, rows = _coded_rows(scan, quasi, f"{prefix}_rows", {"person": scan.relation.c[person]})
     names = ["person", *(f"k{i}" for i in range(coding.words))]
     fetched = session.fetch(sa.select(*(rows.c[name] for name in names))).sort_by(
         [(name, "ascending") for name in names]
@@ -238,7 +231,18 @@ def leaf_codes(
     for table in (rows, *(dimension.table for _, dimension in quasi.values())):
         session.drop(table)
     words = [fetched[name].to_numpy().astype(np.int64) for name in names[1:]]
-    return hierarchies, fetched["person"].to_pylist(), coding.keys((0,) * len(hierarchies), words)
+    return coding.hierarchies, fetched["person"].to_pylist(), coding.keys((0,) * len(quasi), words)
+
+
+def _coded_rows(
+    scan: Scan, quasi: Mapping[str, Coded], name: str, kept: Mapping[str, Expression]
+) -> tuple[Coding, sa.TableClause]:
+    """Rows with the keys of their quasi-identifiers, stored under a name. kept: what stands beside the keys."""
+    coding = Coding([hierarchy for hierarchy, _ in quasi.values()], ())
+    coded = {name: (scan.expression(name), dimension) for name, (_, dimension) in quasi.items()}
+    rows = scan.session.store(name, packed(scan.relation, coding, list(coded.values()), (), kept))
+    check_covered(scan, rows, coding.words, coded, name_values=False)
+    return coding, rows
 
 
 def stated_map(tree: Tree, read: Mapping[Any, str], boxes: list[int]) -> dict[str, Any]:

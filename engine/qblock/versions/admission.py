@@ -33,10 +33,11 @@ from qblock.versions.recorded import (
     RecordedVersion,
     entity_of,
     first_of,
+    person_of,
     recorded,
 )
 from qblock.versions.texts import join_texts, owner, part_of, row_of, rows_of, size, texts_of
-from qblock.versions.types import RETYPE, cannot_hold, changed, entity_text, named, remedy
+from qblock.versions.types import RETYPE, cannot_hold, changed, named, remedy
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query
 from qblock.warehouse.values import fits, writes_alike
@@ -85,8 +86,7 @@ class Admission:
             self._check_types(session, columns, names)
             known = [v for v in recorded(crosswalk) if v.key.release != release or self._counts(v.key.version)]
             first = first_of(crosswalk, known, self.spec, columns)
-            person = session.comparable(table.c[entity], columns[entity])
-            who = crosswalk.entity(entity_text(session, person, columns[entity], first), table).label(DIGEST)
+            who = person_of(crosswalk, self.spec, session, table, columns, first).label(DIGEST)
             read = [column for column in table.c if column.name in columns_read(self.spec)]
             values = [_compared(session, column, columns[column.name]) for column in read]
             rows = sa.select(*values, who).subquery("qblock_source")

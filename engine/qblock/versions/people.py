@@ -32,9 +32,18 @@ from qblock.versions.crosswalk import (
     pad,
 )
 from qblock.versions.episodes import PUBLISHED, VersionKey
-from qblock.versions.recorded import DIGEST, UNPROTECTED, Candidate, RecordedVersion, entity_of, first_of, recorded
+from qblock.versions.recorded import (
+    DIGEST,
+    UNPROTECTED,
+    Candidate,
+    RecordedVersion,
+    entity_of,
+    first_of,
+    person_of,
+    recorded,
+)
 from qblock.versions.texts import owner
-from qblock.versions.types import First, changed, entity_text, entity_text_of, remedy
+from qblock.versions.types import First, changed, entity_text_of, remedy
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Query
 from qblock.warehouse.values import canonical_text
@@ -168,10 +177,8 @@ def people_of(
     first: First,
 ) -> sa.FromClause:
     """Everybody in the source, one digest (entity) for each row, with entities written in their first type."""
-    assert spec.entity is not None
-    column = columns[spec.entity]
-    text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
-    return sa.select(crosswalk.entity(text, table).label("entity")).select_from(table).subquery("qblock_who")
+    person = person_of(crosswalk, spec, session, table, columns, first)
+    return sa.select(person.label("entity")).select_from(table).subquery("qblock_who")
 
 
 def check_somebody(

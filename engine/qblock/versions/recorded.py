@@ -29,7 +29,7 @@ from qblock.versions.crosswalk import Crosswalk, as_text, fresh_name, load_texts
 from qblock.versions.episodes import VersionKey, shown
 from qblock.versions.texts import block_name, bundle, encoded, join_texts, texts_of, with_rows
 from qblock.versions.types import First, Types, entity_text, named, types_of
-from qblock.warehouse.protocol import Column
+from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query
 from qblock.warehouse.values import writes_alike
 
@@ -228,6 +228,21 @@ def entity_of(crosswalk: Crosswalk, source: SourceTable) -> sa.ColumnElement[Any
     first = first_of(crosswalk, recorded(crosswalk), source.spec, source.columns)
     text = entity_text(source.session, source.expression(source.spec.entity), column, first)
     return crosswalk.entity(text, source.relation)
+
+
+def person_of(
+    crosswalk: Crosswalk,
+    spec: Spec,
+    session: Session,
+    table: sa.TableClause,
+    columns: Mapping[str, Column],
+    first: First,
+) -> sa.ColumnElement[Any]:
+    """The same of a row of the source's table as it is, written in a first type."""
+    assert spec.entity is not None
+    column = columns[spec.entity]
+    text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
+    return crosswalk.entity(text, table)
 
 
 def first_of(

@@ -22,8 +22,7 @@ from qblock.versions.batching.proposals import Due, every
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Block
 from qblock.versions.crosswalk import Crosswalk, load_texts
-from qblock.versions.recorded import DIGEST, first_of, recorded
-from qblock.versions.types import entity_text
+from qblock.versions.recorded import DIGEST, first_of, person_of, recorded
 from qblock.warehouse.protocol import TableName
 
 LEAST = 25
@@ -117,9 +116,7 @@ class Division:
         """The rows of the source as it is, with digests."""
         source, crosswalk, spec = self._source, self._crosswalk, self.recoding.spec
         session, columns = source.session, self.recoding.before
-        assert spec.entity is not None
         table = session.relation(TableName.parse(spec.source.table))
         first = first_of(crosswalk, recorded(crosswalk), spec, columns)
-        person = session.comparable(table.c[spec.entity], columns[spec.entity])
-        who = crosswalk.entity(entity_text(session, person, columns[spec.entity], first), table).label(DIGEST)
+        who = person_of(crosswalk, spec, session, table, columns, first).label(DIGEST)
         return sa.select(*(table.c[name] for name in spec.quasi_identifiers), who).subquery("qblock_everybody")
