@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from qblock.errors import InputError, Refused
 from qblock.ledger.stores import store_of
 from qblock.release.dry_run import dry_run
 from qblock.release.preview import preview
@@ -17,6 +18,8 @@ from qblock.versions.crosswalk import open_crosswalk
 from qblock.versions.pending.cohorts import cohort_maps
 from release.jobs import Job, MakeJob
 from release.test_maps import boxes, map_job
+from release.test_steady_stopped import stopped
+from release.test_together import named
 from release.test_waiting import events
 
 pytestmark = pytest.mark.either_engine
@@ -130,3 +133,48 @@ def test_after_a_rollback_the_next_version_goes_on_with_all_cohorts(make_job: Ma
     come(job, range(20, 40))
     assert job.run().rows == 88
     assert not verify(job.spec).problems
+
+
+def test_a_cohort_of_which_nobody_is_shown_leaves_no_map(make_job: MakeJob) -> None:
+    job = cohort_job(make_job, within=1, box=6)
+    job.begin()
+    for first in (0, 6):
+        come(job, range(first, first + 6), "a", "oslo")
+        assert job.run().status == "unchanged"
+    assert maps_of(job) == []
+    come(job, range(12, 18), "abc", "oslo")
+    assert job.run().waiting == {"out": 12}
+    assert [stated["first"] for stated in maps_of(job)] == [2]
+
+
+def test_a_box_of_fewer_people_than_a_block_must_have_is_refused(make_job: MakeJob) -> None:
+    job = cohort_job(make_job, box=2)
+    with pytest.raises(InputError, match=r"a box of fewer than 3 people fails whatever its values are; give 3 or more"):
+        job.run()
+    assert not job.target.exists()
+
+
+def test_a_run_that_was_stopped_after_a_cohort_closed_shows_that_very_cohort(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = cohort_job(make_job, within=1)
+    job.begin()
+    come(job, range(20))
+    stopped(job, monkeypatch)
+    (stated,) = maps_of(job)
+    come(job, range(20, 40))
+    result = job.run()
+    # Whoever came since waits for the next one.
+    assert (result.rows, result.waiting) == (68, {"newcomers": 20})
+    assert set(boxes(job)) >= {tuple(labels) for _, labels in stated["boxes"]}
+    assert job.run().rows == 88
+
+
+def test_a_release_with_cohorts_has_its_readers_to_itself(make_job: MakeJob) -> None:
+    job = cohort_job(make_job, within=1)
+    job.begin()
+    come(job, range(20))
+    job.run()
+    beside = named(job, "beside", "people").set(search={"recoding": "full_domain"})
+    with pytest.raises(Refused, match=r"release people, which versions.audience names, shows newcomers in cohorts"):
+        beside.run()

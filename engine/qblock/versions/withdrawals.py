@@ -234,8 +234,15 @@ def sharing(crosswalk: Crosswalk, spec: Spec, digests: Sequence[str], published:
 
 def check_cohorts(spec: Spec) -> None:
     """Raise InputError for a size that is smaller than any block must be."""
-    if spec.checked_together:
-        cohort_size(spec)
+    if not spec.checked_together:
+        return
+    cohort_size(spec)
+    least, box = least_rows(spec.privacy), "auto" if spec.newcomers is None else spec.newcomers.box
+    if box != "auto" and box < least:
+        raise InputError(
+            f"{spec.at('versions', 'newcomers', 'box')}: a box of fewer than {least} people fails whatever its values "
+            f"are; give {least} or more, or `auto`"
+        )
 
 
 def cohort_size(spec: Spec) -> int:

@@ -19,7 +19,7 @@ from qblock.spec.model import Newcomers
 from qblock.versions.batching.cohort import ByValues, Sizes, Values, added, size_of, size_of_bundles
 from qblock.versions.batching.proposals import by_block, in_cohorts, nobody
 from qblock.versions.batching.rules import Coin, Rules, combine_rules, no_coin, private_coin, rules_for
-from qblock.versions.batching.state import Block, Cell, Histogram, Memory, Person, Unit, Value
+from qblock.versions.batching.state import Block, Cell, Histogram, Kind, Memory, Person, Unit, Value
 from qblock.versions.batching.step import Step, standing, step
 from qblock.versions.crosswalk import (
     ASIDE,
@@ -273,7 +273,8 @@ def decide(
         behind=behind,
         detail={name: n for name, n in figures.items() if n},
         stands=stands,
-        cohort=None if division is None else division.stated,
+        # The map of a cohort of which no box passed is of no version.
+        cohort=division.stated if division is not None and counts.closed.get(Kind.NEWCOMERS.value) else None,
         by_time=newcomers is not None,
     )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+import sqlalchemy as sa
+
 from qblock.errors import Refused
 from qblock.lattice import Node
 from qblock.ledger.chain import record as record_event
@@ -140,12 +142,25 @@ def check_known(spec: Spec, store: Store, shown: Collection[int]) -> None:
     """
     with open_crosswalk(store) as crosswalk:
         known = {version.key for version in recorded(crosswalk)}
-        _check_audience(known, spec, store)
+        _check_audience(crosswalk, known, spec, store)
         _check_recorded(known, spec, store, shown)
 
 
-def _check_audience(known: Collection[VersionKey], spec: Spec, store: Store) -> None:
-    """Raise Refused where a release that the same readers may hold has versions that no crosswalk knows."""
+def _check_cohorts(crosswalk: Crosswalk, spec: Spec) -> None:
+    t = crosswalk.tables.cohort
+    query = sa.select(t.c.release).where(t.c.release.in_(spec.versions.audience)).order_by(t.c.release)
+    for name in crosswalk.column(query.distinct()):
+        raise Refused(
+            f"release {name}, which versions.audience names, shows newcomers in cohorts: boxes of two releases that "
+            "cross may give values away; nothing is published. Leave it out of the audience if no reader can hold "
+            "both, or write `versions: {joint: none}`"
+        )
+
+
+def _check_audience(crosswalk: Crosswalk, known: Collection[VersionKey], spec: Spec, store: Store) -> None:
+    """Raise Refused where a release that the same readers may hold shows newcomers in boxes of their own, or has
+    versions that no crosswalk knows."""
+    _check_cohorts(crosswalk, spec)
     with store.read() as reader:
         for name in spec.versions.audience:
             events = [e for e in reader.history(name) if e.state in PUBLISHING and e.version is not None]
@@ -228,7 +243,7 @@ def propose(
     spec, known = task.spec, {earlier.key for earlier in recorded(crosswalk)}
     # A dry run has not discarded what no reader was shown (`discard_unseen`).
     unseen = [key.version for key in known if key.release == spec.release and key.version not in shown]
-    _check_audience(known, spec, store)
+    _check_audience(crosswalk, known, spec, store)
     _check_recorded(known, spec, store, shown)
     return candidate(crosswalk, task, chosen, max([version, *(number + 1 for number in unseen)]))
 
