@@ -147,6 +147,8 @@ def check_known(spec: Spec, store: Store, shown: Collection[int]) -> None:
 
 
 def _check_cohorts(crosswalk: Crosswalk, spec: Spec) -> None:
+    if not spec.versions.audience:
+        return
     t = crosswalk.tables.cohort
     query = sa.select(t.c.release).where(t.c.release.in_(spec.versions.audience)).order_by(t.c.release)
     for name in crosswalk.column(query.distinct()):
