@@ -21,7 +21,7 @@ from qblock.blocks import Ints
 from qblock.hierarchy import Hierarchy, dates, ranges, suppress
 from qblock.recoding import Ladder, Tree
 from qblock.recoding.tree import Rests
-from qblock.search.boxes.division import divide
+from qblock.search.boxes.division import divide, of_levels
 from qblock.search.run import open_task, run_search
 
 from .answers import box_of
@@ -115,6 +115,26 @@ def test_the_map_that_is_kept_gives_each_person_the_same_box(seed: int) -> None:
     replayed = again.assign(cohort.leaves)
     assert texts_of(again, replayed) == texts_of(tree, boxes)
     assert len(set(zip(boxes.tolist(), replayed.tolist(), strict=True))) == len(set(boxes.tolist()))
+
+
+@settings(few, max_examples=DIVIDED)
+@given(seed=seeds)
+def test_labels_of_levels_are_those_of_the_node_or_above_it(seed: int) -> None:
+    cohort, draw = Cohort(seed), random.Random(seed)
+    for ladder in cohort.ladders:
+        ladder.finest = draw.randint(0, ladder.hierarchy.height)
+    tree, boxes = divide(cohort.ladders, cohort.leaves, cohort.least, cohort.weights, cuts=False)
+    parts = sorted(set(boxes.tolist()))
+    texts = of_levels(tree, parts)
+    labels = {part: tuple(texts[label] for label in tree.labels[part]) for part in parts}
+    assert len(set(labels.values())) == len(parts)
+    if len(boxes) >= cohort.least:
+        assert all(n >= cohort.least for n in Counter(boxes.tolist()).values())
+    for i, ladder in enumerate(cohort.ladders):
+        for leaf, box in zip(cohort.leaves[:, i].tolist(), boxes.tolist(), strict=True):
+            levels = range(ladder.finest, ladder.hierarchy.height + 1)
+            above = {ladder.text(ladder.plain(level, int(ladder.hierarchy.codes[level, leaf]))) for level in levels}
+            assert labels[box][i] in above
 
 
 def divided(ladders: Sequence[Ladder], people: Sequence[tuple[str | None, ...]], least: int) -> list[tuple[str, ...]]:

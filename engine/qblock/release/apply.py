@@ -31,6 +31,7 @@ from qblock.release.prechecks import (
 )
 from qblock.release.run import Chosen, Run
 from qblock.results.release import Published
+from qblock.search.boxes.recoded import map_of_node
 from qblock.search.progress import Progress
 from qblock.search.result import refusal
 from qblock.search.run import open_snapshot, recoded, run_search, task_over
@@ -97,7 +98,7 @@ def _search_step(planned: Plan, models: tuple[str, ...]) -> Step:
     if search.within is not None:
         time = f"at most {search.within.total_seconds():g} s"
         strategy = time if search.recoding == "multidimensional" else f"{strategy}, {time}"
-    if search.recoding != "multidimensional":
+    if not spec.by_boxes or (search.recoding == "full_domain" and planned.current is None):
         return Search(strategy, search.choose_from, search.choose_by, models)
     if planned.current is not None and spec.versions.joint != "none":
         return CheckMap(planned.current, models)
@@ -135,7 +136,7 @@ class Snapshot(Step):
         spec = run.policy.begin(run.ledger.current, digests)
         check_comparable_versions(run)
         session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
-        stated = inherited_map(spec, run.store, run.ledger.current)
+        stated = inherited_map(run.spec, run.store, run.ledger.current)
         precheck_source(run, session, refused, labels=stated is not None)
         run.fingerprint = fingerprint(run, session)
         if is_unchanged(run):
@@ -189,6 +190,9 @@ class Choose(Step):
             result = replace(result, why=inherited + fails)
         if result.chosen is None:
             raise _with_more(refusal(result), run.policy.after_refusal())
+        chosen = result.chosen
+        if run.spec.by_boxes and run.task.source.recoding is None and result.recoded is None:
+            result = replace(result, recoded=map_of_node(run.task, chosen.node))
         run.searched = result
         if result.recoded is not None:
             # The source goes on as the map shows it.
@@ -196,10 +200,10 @@ class Choose(Step):
             run.task = run.transaction.enter_context(recoded(run.task, result.recoded, run.policy.admission))
             run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
             run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom), run.ranges)
-        elif before is not None and before.assessment.node == result.chosen.node:
+        elif before is not None and before.assessment.node == chosen.node:
             run.chosen = before
         else:
-            run.chosen = Chosen.of(run.spec, run.task, result.chosen, run.ranges)
+            run.chosen = Chosen.of(run.spec, run.task, chosen, run.ranges)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,21 @@ from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
+from qblock.versions.later import lags
 from qblock.versions.recorded import UNPROTECTED
 
 KEPT_MAP = "the published recoding map was kept: all versions that are checked together have the same boxes"
 SWITCHED = (
     "version {} of release {} was published {}, and the spec asks for `recoding: {}`: versions that are checked "
     "together have the same blocks; nothing is published. Write `recoding: {}`, or {unprotected}"
+)
+OTHER_NEWCOMERS = (
+    "version {} of release {} was published with newcomers {}, and at a node all versions must show them so; nothing "
+    "is published. {} `versions: {{newcomers: {{within: 4}}}}`, or write {unprotected}"
+)
+OTHER_NODE = (
+    "{}: all versions must have one node, and version {} of release {} has {}; nothing is published. Pin that one, or "
+    "write {unprotected}"
 )
 
 
@@ -33,16 +42,25 @@ class NamedMap:
 def inherited_map(spec: Spec, store: Store, current: RecordedEvent | None) -> Mapping[str, Any] | None:
     """The map that the next version has; None where one is to be searched for, or the release has a node.
 
-    Raises Refused where the spec asks for another recoding than the published version has, QblockError for what is kept
-    with it and was altered.
+    Raises Refused where the spec asks for another recoding than the published version has, another node, or newcomers
+    in cohorts at a node that was published without them, QblockError for what is kept with it and was altered.
     """
     if current is None or current.version is None or spec.versions.joint == "none":
         return None
     stated = map_of(spec, store, current)
-    if (stated is not None) != (spec.search.recoding == "multidimensional"):
-        was = ("with a recoding map", "multidimensional") if stated is not None else ("at a node", "full_domain")
+    full_domain = spec.search.recoding == "full_domain"
+    split = stated is not None and bool(stated["splits"])
+    if split if full_domain else stated is None:
+        was = ("with a recoding map", "multidimensional") if split else ("at a node", "full_domain")
         wanted = spec.search.recoding
         raise Refused(SWITCHED.format(current.version, spec.release, was[0], wanted, was[1], unprotected=UNPROTECTED))
+    if (stated is not None) != spec.by_boxes:
+        how, remedy = ("in cohorts", "Write") if stated is not None else ("by block", "Leave out")
+        raise Refused(OTHER_NEWCOMERS.format(current.version, spec.release, how, remedy, unprotected=UNPROTECTED))
+    node = current.node if stated is None else tuple(stated["start"])
+    if lags(spec) and spec.pinned not in (None, node):
+        where, shown = spec.at("search", "node"), list(node or ())
+        raise Refused(OTHER_NODE.format(where, current.version, spec.release, shown, unprotected=UNPROTECTED))
     return stated
 
 

@@ -129,4 +129,4 @@ def _record(store: Store, crosswalk: Crosswalk, spec: Spec, result: Retyped) -> 
 def _columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:
     """The source's columns as versions record them: the labels of a recoding map are text, whatever they stand for."""
     columns = checked_columns(spec, session, table)
-    return recoded_columns(spec, columns, session.engine) if spec.search.recoding == "multidimensional" else columns
+    return recoded_columns(spec, columns, session.engine) if spec.by_boxes else columns

@@ -61,17 +61,23 @@ def recoded_columns(spec: Spec, columns: Mapping[str, Column], engine: str) -> d
     }
 
 
-def ladders_of(spec: Spec, hierarchies: Sequence[Hierarchy], columns: Mapping[str, Column]) -> tuple[Ladder, ...]:
-    """The labels of each quasi-identifier. Of a grid of cuts the cells are the finest: no label is a value."""
+def ladders_of(
+    spec: Spec, hierarchies: Sequence[Hierarchy], columns: Mapping[str, Column], finest: Sequence[int] | None = None
+) -> tuple[Ladder, ...]:
+    """The labels of each quasi-identifier. Of a grid of cuts the cells are the finest: no label is a value.
+
+    finest: the levels of the finest labels, where they are not those of the values.
+    """
     ladders = []
-    for name, hierarchy in zip(spec.quasi_identifiers, hierarchies, strict=True):
+    levels = finest or [0] * len(hierarchies)
+    for name, hierarchy, least in zip(spec.quasi_identifiers, hierarchies, levels, strict=True):
         form, kind = spec.attributes[name].hierarchy, columns[name].kind
         grid = form.cuts.grid if isinstance(form, Cuts) else None
         ladders.append(
             Ladder(
                 hierarchy,
                 kind,
-                finest=0 if grid is None else 1,
+                finest=max(least, 0 if grid is None else 1),
                 half_open=getattr(form, "labels", "plain") == "half_open",
                 reader=reader_of(spec, name, kind, hierarchy),
                 ends=None if grid is None else (shown(grid.low), shown(grid.high)),

@@ -463,10 +463,20 @@ class Spec:
 
     @property
     def newcomers(self) -> Newcomers | None:
-        """How newcomers are shown as cohorts; None where they wait in the block that the first version has for them."""
-        if self.versions.newcomers is not None or self.versions.cohort != "auto" or self.without_cohorts:
+        """How newcomers are shown as cohorts; None where they wait in the block that the first version has for them.
+
+        At a node they do unless the spec says otherwise: its blocks are larger, and close sooner.
+        """
+        usual = self.search.recoding == "multidimensional" and self.versions.cohort == "auto"
+        if self.versions.newcomers is not None or not usual or self.without_cohorts:
             return self.versions.newcomers
         return Newcomers()
+
+    @property
+    def by_boxes(self) -> bool:
+        """Whether versions show the boxes of a map: where newcomers have boxes of their own, a node is a map that
+        splits nothing."""
+        return self.search.recoding == "multidimensional" or self.newcomers is not None
 
     @property
     def without_cohorts(self) -> str:
@@ -475,7 +485,6 @@ class Spec:
         reasons = {
             "versions that are checked together and lag behind": not self.checked_together
             or self.on_refusal != "hold_back",
-            "`search: {recoding: multidimensional}`": self.search.recoding != "multidimensional",
             "`count: rows`": self.bundles,
             "`suppression_limit: 0`": bool(self.suppression_limit),
             "one release to its readers, without versions.audience": bool(self.versions.audience),

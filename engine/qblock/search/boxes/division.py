@@ -9,13 +9,15 @@ import numpy as np
 
 from qblock.blocks import Ints
 from qblock.lattice import Node
-from qblock.recoding import Ladder, Tree
+from qblock.recoding import Label, Ladder, Tree
 from qblock.search.boxes.counting import Atoms, Groups, Moves, Sizes, added, numbered, sorted_atoms
 from qblock.search.boxes.propose import Gain
 from qblock.search.boxes.specialize import Specialization
 
 
-def divide(ladders: Sequence[Ladder], leaves: Ints, least: int, weights: Sequence[Fraction]) -> tuple[Tree, Ints]:
+def divide(
+    ladders: Sequence[Ladder], leaves: Ints, least: int, weights: Sequence[Fraction], *, cuts: bool = True
+) -> tuple[Tree, Ints]:
     """Divide people into boxes by their quasi-identifiers.
 
     Neither their order nor anything else about them is looked at, so that the map tells nothing of their values.
@@ -25,6 +27,7 @@ def divide(ladders: Sequence[Ladder], leaves: Ints, least: int, weights: Sequenc
         leaves: int64[N, Q], the codes of each person's leaves.
         least: how many people each box has at least; fewer than twice as many are not divided.
         weights: of each quasi-identifier in the loss.
+        cuts: whether neighbours are grouped, where a quasi-identifier is ordered.
 
     Returns:
         The splits, which begin at the top, and int64[N], the part that each person is in.
@@ -34,9 +37,18 @@ def divide(ladders: Sequence[Ladder], leaves: Ints, least: int, weights: Sequenc
         tree = Tree(ladders, top)
         return tree, tree.assign(leaves)
     gain = Gain("loss", ladders, len(leaves), weights, None)
-    specialized = Specialization(People(ladders, leaves), ladders, Sizes(least), gain, 0).run(top)
+    specialized = Specialization(People(ladders, leaves), ladders, Sizes(least), gain, 0, cuts=cuts).run(top)
     assert specialized is not None
     return specialized.tree, specialized.tree.assign(leaves)
+
+
+def of_levels(tree: Tree, parts: Sequence[int]) -> dict[Label, str]:
+    """How the labels of parts read where readers filter by levels: several of one parent read as it does."""
+    return {
+        label: ladder.text(label.within or label)
+        for i, ladder in enumerate(tree.ladders)
+        for label in {tree.labels[part][i] for part in parts}
+    }
 
 
 class People:

@@ -68,10 +68,20 @@ class Candidates:
 
 
 class Proposer:
+    """cuts: whether neighbours are grouped, where an attribute is ordered."""
+
     def __init__(
-        self, counting: PartCounting, ladders: Sequence[Ladder], judge: Judge | Sizes, gain: Gain, path: Path
+        self,
+        counting: PartCounting,
+        ladders: Sequence[Ladder],
+        judge: Judge | Sizes,
+        gain: Gain,
+        path: Path,
+        *,
+        cuts: bool = True,
     ) -> None:
         self._counting, self._ladders, self._judge, self._gain, self._path = counting, ladders, judge, gain, path
+        self._cut = cuts
 
     def propose(
         self, attribute: int, labels: Sequence[tuple[Label, ...]], atoms: Atoms, budget: int
@@ -104,7 +114,7 @@ class Proposer:
             unsplit &= np.diff(atoms.start) > 1
         left = np.flatnonzero(unsplit).tolist()
         if left:
-            yield from (self._cuts if ladder.ordered else self._rests)(candidates, left)
+            yield from (self._cuts if ladder.ordered and self._cut else self._rests)(candidates, left)
 
     def _cuts(self, candidates: Candidates, left: Sequence[int]) -> Iterator[Proposal]:
         """Two groups of neighbours of each part."""

@@ -268,6 +268,13 @@ def count_map(task: Task, stated: Mapping[str, Any], tally: Tally | None) -> Rec
     return Recoded(task, boxes, judge, "top" if tree.start == task.lattice.top else "node", specialization.path, stated)
 
 
+def map_of_node(task: Task, node: Node) -> Recoded:
+    """A node as a map: its blocks are the boxes, and nothing is split."""
+    specialization, judge = _specialization(task, by_sizes=False)
+    boxes = specialization.follow(Tree(specialization.ladders, node))
+    return Recoded(task, boxes, judge, "node", specialization.path)
+
+
 def _search_from(
     task: Task, start: Start, node: Node, tally: Tally | None, over: Callable[[], bool], *, spend: bool = True
 ) -> Recoded | None:

@@ -91,15 +91,22 @@ def in_order(groups: Groups) -> Groups:
 
 
 class Specialization:
-    """One search from a node downward. budget: rows that may be suppressed."""
+    """One search from a node downward. budget: rows that may be suppressed; cuts: as of `Proposer`."""
 
     def __init__(
-        self, counting: PartCounting, ladders: Sequence[Ladder], judge: Judge | Sizes, gain: Gain, budget: int
+        self,
+        counting: PartCounting,
+        ladders: Sequence[Ladder],
+        judge: Judge | Sizes,
+        gain: Gain,
+        budget: int,
+        *,
+        cuts: bool = True,
     ) -> None:
         self._counting, self.ladders, self._judge = counting, tuple(ladders), judge
         self._budget = budget
         self._counts = _Counts()
-        self._proposer = Proposer(counting, ladders, judge, gain, self.path)
+        self._proposer = Proposer(counting, ladders, judge, gain, self.path, cuts=cuts)
         self._suppressed: set[int] = set()
         self._empty: list[Groups] = []
         self._tree: Tree

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from qblock.ledger.events import canonical
 from qblock.models import KAnonymity
-from qblock.search.boxes.division import divide
+from qblock.search.boxes.division import divide, of_levels
 from qblock.source import Recoding, SourceTable, ladders_of, leaf_codes, stated_map
 from qblock.spec import Spec
 from qblock.spec.model import Newcomers
@@ -97,18 +97,20 @@ class Division:
         wanted = load_texts(session, entity=sorted(people))
         hierarchies, who, codes = leaf_codes(spec, session, self._everybody(), columns, DIGEST, wanted)
         session.drop(wanted)
-        ladders = ladders_of(spec, hierarchies, columns)
-        tree, box = divide(ladders, codes, self._least, spec.weights)
+        at_node = spec.search.recoding == "full_domain"
+        ladders = ladders_of(spec, hierarchies, columns, self.recoding.stated["start"] if at_node else None)
+        tree, box = divide(ladders, codes, self._least, spec.weights, cuts=not at_node)
         parts = np.unique(box).tolist()
-        read = tree.texts(parts, self.recoding.rests(ladders))
+        read = of_levels(tree, parts) if at_node else tree.texts(parts, self.recoding.rests(ladders))
         members: dict[int, list[str]] = {part: [] for part in parts}
         for entity, part in zip(who, box.tolist(), strict=True):
             members[part].append(entity)
         labels = {part: tuple(read[label] for label in tree.labels[part]) for part in parts}
-        shown = [
-            sorted({(read[of[i]], of[i].level, of[i].form, of[i].leaves) for of in map(tree.labels.__getitem__, parts)})
-            for i in range(len(ladders))
-        ]
+        shown = []
+        for i in range(len(ladders)):
+            used = {tree.labels[part][i] for part in parts}
+            pairs = {(read[label], (label.within or label) if at_node else label) for label in used}
+            shown.append(sorted({(text, label.level, label.form, label.leaves) for text, label in pairs}))
         self.stated = {**stated_map(tree, read, parts), "first": self._first, "labels": shown}
         return [(labels[part], members[part]) for part in parts]
 

@@ -217,7 +217,7 @@ def units_moved(crosswalk: Crosswalk, source: SourceTable, shown: sa.FromClause,
 
 
 def check_layout(spec: Spec, state: State) -> None:
-    """Raise Refused where a spec has other columns than the versions, or pins another node."""
+    """Raise Refused where a spec has other columns than the versions."""
     now = Layout.of(spec)
     if state.layout != now:
         before, names = (", ".join((*layout.quasi, *layout.valued)) for layout in (state.layout, now))
@@ -225,13 +225,6 @@ def check_layout(spec: Spec, state: State) -> None:
             OTHER_COLUMNS.format(
                 first=state.first, release=spec.release, before=before, now=names, unprotected=UNPROTECTED
             )
-        )
-    pinned = spec.pinned
-    if pinned is not None and pinned != state.node:
-        raise Refused(
-            f"{spec.at('search', 'node')}: all versions must have one node, and version {state.first} of "
-            f"release {spec.release} has {list(state.node)}; nothing is published. Pin that one, "
-            f"or write {UNPROTECTED}"
         )
 
 

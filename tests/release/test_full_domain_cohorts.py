@@ -1,0 +1,117 @@
+"""Newcomers in cohorts beside a node: the node is a map that splits nothing, and theirs have labels of its levels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from qblock.errors import Refused
+from qblock.release.dry_run import dry_run
+from qblock.release.preview import preview
+from qblock.release.rollback import rollback
+from qblock.release.verify import verify
+from release.jobs import Job, MakeJob
+from release.test_cohorts import come, maps_of
+from release.test_maps import boxes, map_job
+
+pytestmark = pytest.mark.either_engine
+
+
+def node_job(make_job: MakeJob, box: int = 6, **settings: Any) -> Job:
+    known: dict[str, Any] = {
+        "search": {"choose_by": "loss", "node": {"age": 2, "town": 1}},
+        "versions": {"newcomers": {"within": 1, "box": box}},
+    }
+    return map_job(make_job, **{**known, **settings})
+
+
+def test_newcomers_have_labels_of_the_levels_of_the_node_or_above(make_job: MakeJob) -> None:
+    job = node_job(make_job, search={"choose_by": "loss", "node": {"age": 3, "town": 0}})
+    first = job.begin()
+    assert (first.status, first.boxes, first.rows) == ("published", 4, 48)
+    assert set(boxes(job)) == {("*", town) for town in ("oslo", "rome", "lima", "bonn")}
+    # Nine of one town and three each of two others: who cannot have a box of their own reads as all towns do.
+    come(job, range(9), town="oslo")
+    come(job, range(9, 12), town="rome")
+    come(job, range(12, 15), town="lima")
+    before = boxes(job)
+    second = job.run()
+    assert (second.status, second.rows, second.waiting) == ("published", 63, {})
+    assert boxes(job) - before == Counter({("*", "oslo"): 9, ("*", "*"): 6})
+    assert not verify(job.spec).problems
+    assert sorted(maps_of(job)[0]["labels"][1]) == [["*", 1, "plain", 4], ["oslo", 0, "plain", 1]]
+    # The next cohort is labelled alike, whoever is in it.
+    come(job, range(15, 21), town="bonn")
+    come(job, range(21, 28), town="lima")
+    third = job.run()
+    assert boxes(job) - before == Counter({("*", "oslo"): 9, ("*", "*"): 6, ("*", "bonn"): 6, ("*", "lima"): 7})
+    assert (third.rows, verify(job.spec).problems) == (76, ())
+    assert sum(entry["share"] for entry in third.search["attributes"][1]["labels"]) < 1
+    assert job.run().status == "unchanged"
+
+
+def test_ranges_are_those_of_the_hierarchy(make_job: MakeJob) -> None:
+    job = node_job(make_job)
+    job.begin()
+    assert {age for age, _ in boxes(job)} == {"20-39", "40-59"}
+    come(job, range(40))
+    job.run()
+    assert {age for age, _ in boxes(job)} <= {"20-39", "40-59", "*"}
+    assert {label for stated in maps_of(job) for label, *_ in stated["labels"][0]} <= {"20-39", "40-59", "*"}
+
+
+def test_plan_and_dry_run_say_what_the_run_then_does(make_job: MakeJob) -> None:
+    job = node_job(make_job)
+    job.begin()
+    come(job, range(9))
+    changes = preview(job.spec).changes
+    assert changes is not None
+    assert (changes.tried, changes.closing) == (True, 9)
+    assert dry_run(job.spec).status == "dry_run"
+    assert maps_of(job) == []
+    assert job.run().rows == 57
+    assert not verify(job.spec).problems
+
+
+def test_a_version_before_is_shown_again_and_the_next_one_has_all(make_job: MakeJob) -> None:
+    job = node_job(make_job)
+    job.begin()
+    before = boxes(job)
+    come(job, range(12))
+    job.run()
+    assert rollback(job.spec, 1).version == 1
+    assert boxes(job) == before
+    come(job, range(12, 24))
+    assert job.run().rows == 72
+    assert not verify(job.spec).problems
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"search": {"node": {"age": 3, "town": 1}}},
+            r"all versions must have one node, and version 1 .* has \[2, 1\]",
+        ),
+        ({"versions": {}}, r"newcomers in cohorts, and at a node all versions must .* Write `versions: \{newcomers"),
+    ],
+)
+def test_all_versions_have_the_same_node_and_show_newcomers_alike(
+    make_job: MakeJob, change: dict[str, Any], said: str
+) -> None:
+    job = node_job(make_job)
+    job.begin()
+    before = boxes(job)
+    with pytest.raises(Refused, match=said):
+        job.set(**change).run()
+    assert boxes(job) == before
+
+
+def test_cohorts_begin_with_a_first_version(make_job: MakeJob) -> None:
+    job = node_job(make_job, versions={})
+    first = job.begin()
+    assert first.node == {"age": 2, "town": 1}
+    with pytest.raises(Refused, match=r"newcomers by block, .* Leave out `versions: \{newcomers: \{within: 4\}\}`"):
+        job.set(versions={"newcomers": {"within": 1}}).run()
