@@ -108,6 +108,16 @@ def test_people_are_counted_once(warehouse: Any, tmp_path: Path) -> None:
         (MAP, "nt_closeness: {n: 5, t: 0.3, sensitive: s}", "partition or own_or_top"),
         ("", "nt_closeness: {n: 5, t: 0.3, sensitive: s, variant: partition}", "recoding: multidimensional"),
         (MAP.replace("}", ", node: [1, 1]}"), "k_anonymity: {k: 2}", "has no levels"),
+        (
+            "search: {box: {least: 5}}\n",
+            "k_anonymity: {k: 2}",
+            "`search: {recoding: multidimensional, box: {least: 5}}`",
+        ),
+        (
+            MAP.replace("}", ", box: {least: 0}}"),
+            "k_anonymity: {k: 2}",
+            "0 is out of range; valid: a whole number >= 1",
+        ),
     ],
 )
 def test_what_a_map_cannot_have_is_refused(tmp_path: Path, more: str, privacy: str, said: str) -> None:

@@ -59,7 +59,7 @@ class NodeCounts:
 
     keys: int64[B, Q] the codes of each block; rows: int64[B], rows (never entities); parts: for each requirement of
     the spec, the models to apply; held_by_all: bool[B], blocks in which everybody holds some value, where that fails
-    them (`Task.forbids_held_by_all`).
+    them (`Task.forbids_held_by_all`); small: bool[B], blocks of fewer than `search.box.least`.
     """
 
     node: Node
@@ -67,6 +67,7 @@ class NodeCounts:
     rows: Ints
     parts: tuple[tuple[Part, ...], ...]
     held_by_all: Mask | None = None
+    small: Mask | None = None
 
     @property
     def people(self) -> Ints | None:
@@ -76,8 +77,12 @@ class NodeCounts:
 
     @cached_property
     def failing(self) -> Mask:
-        """bool[B]: blocks that fail any requirement, or in which everybody holds a value that is not to be certain."""
-        result = np.zeros(len(self.rows), dtype=bool) if self.held_by_all is None else self.held_by_all.copy()
+        """bool[B]: blocks that fail any requirement, in which everybody holds a value that is not to be certain, or
+        that are too small a box."""
+        result = np.zeros(len(self.rows), dtype=bool)
+        for mask in (self.held_by_all, self.small):
+            if mask is not None:
+                result |= mask
         for parts in self.parts:
             for part in parts:
                 result |= part.failing(len(self.rows))
@@ -107,6 +112,12 @@ class Assessment:
         """Whether it fails for a block in which everybody holds some value."""
         common = self.counts.held_by_all
         return common is not None and bool((common & self.kept).any())
+
+    @property
+    def has_small_box(self) -> bool:
+        """Whether it fails for a box of fewer than `search.box.least`."""
+        small = self.counts.small
+        return small is not None and bool((small & self.kept).any())
 
 
 def held_by_all(attributes: Sequence[Blocks]) -> Mask:

@@ -150,6 +150,8 @@ def failed(assessment: Assessment) -> str:
     names = list(dict.fromkeys(t.model for t in assessment.tightest if not t.holds))
     if assessment.has_value_of_all:
         names.append(f"the check for {HELD_BY_ALL}")
+    if assessment.has_small_box:
+        names.append("`search.box`")
     return ", ".join(names) or "the privacy models within the suppression limit"
 
 

@@ -89,7 +89,9 @@ class Task:
             for model, reference in bound:
                 self._check(requirement, model, reference)
         entities = self.spec.count == "entities"
-        self.least = max(m.least_block_size(r, entities=entities) for _, bound in self.bound_models for m, r in bound)
+        self.implied = max(m.least_block_size(r, entities=entities) for _, bound in self.bound_models for m, r in bound)
+        """The least size of a block that can satisfy all models."""
+        self.least = max(self.implied, self.spec.least_box)
 
     def with_privacy(self, requirements: Iterable[Requirement]) -> Task:
         """The same source, asked for these requirements."""
@@ -238,7 +240,7 @@ class Task:
         rows = sets.row_counts(node, portion=portion) if sets.entities else plain.rows
         parts = tuple(self._parts(q, bound, node, single, plain, portion) for q, bound in self.bound_models)
         common = held_by_all(blocks) if self.forbids_held_by_all else None
-        return NodeCounts(node, keys, rows, parts, common)
+        return NodeCounts(node, keys, rows, parts, common, plain.rows < self.spec.least_box)
 
     @cached_property
     def _needed(self) -> list[int]:

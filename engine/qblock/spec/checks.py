@@ -188,6 +188,10 @@ def _recoding(document: Document, entries: tuple[Requirement, ...]) -> None:
             document.wrong(
                 place, "the blocks of a recoding map are at no node of the lattice; write partition or own_or_top"
             )
+    if isinstance(search.get("box"), dict) and not multidimensional:
+        least = getattr(search["box"].get("least"), "text", "N")
+        line = f"`search: {{recoding: multidimensional, box: {{least: {least}}}}}`"
+        document.wrong(("search", "box"), f"boxes are of a recoding map; write {line}, or leave `box` out")
     if multidimensional and search.get("choose_by") not in (None, *SPLIT_CHOICES):
         document.wrong(
             ("search", "choose_by"),

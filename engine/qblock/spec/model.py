@@ -195,6 +195,13 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class Box:
+    """What is asked of every box of a recoding map beside the models."""
+
+    least: Positive = key("The least rows of a box; people with `count: entities`.", 30)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Search:
     """How the lattice is searched. weights: those that are not 1 (`Spec.weights` has all)."""
 
@@ -225,6 +232,9 @@ class Search:
         [2, 0],
         {"version": 1},
         default=None,
+    )
+    box: Box | None = key(
+        "With a recoding map: how large its boxes are at least, whatever the models ask.", {"least": 30}, default=None
     )
     answer: Literal["all", "best"] = key(
         "Every minimal node, or the one to choose alone, which may be faster.", "best", default="all"
@@ -498,6 +508,11 @@ class Spec:
     def weights(self) -> tuple[Fraction, ...]:
         """The weight of each quasi-identifier, in the order of `quasi_identifiers`."""
         return tuple(self.search.weights.get(name, Fraction(1)) for name in self.quasi_identifiers)
+
+    @property
+    def least_box(self) -> int:
+        """The rows, or people (`count: entities`), that every box of a map has at least; 1 unless the spec says so."""
+        return 1 if self.search.box is None else self.search.box.least
 
     @property
     def pinned(self) -> tuple[int, ...] | None:

@@ -71,7 +71,8 @@ class Recoded:
         parts = tuple(self.judge.parts(groups, boxes, self.path, self.specialized.empty))
         common = self.judge.held_by_all(groups)
         keys = np.array([[label.codes[0] for label in labels] for labels in self.specialized.labels], dtype=np.int64)
-        counts = NodeCounts(self.specialized.tree.start, keys.reshape(len(groups), -1), groups.rows, parts, common)
+        keys, small = keys.reshape(len(groups), -1), groups.size < self.task.spec.least_box
+        counts = NodeCounts(self.specialized.tree.start, keys, groups.rows, parts, common, small)
         kept = ~suppressed
         tightest = tuple(tightest_of(parts, kept) for parts in counts.parts)
         satisfied = not (counts.failing & kept).any()
