@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation.mutation import Mutation
 
 STEP = "tests/steady/test_step.py"
+NEWCOMERS = "tests/steady/test_newcomers.py"
 
 STEADY: tuple[Mutation, ...] = (
     Mutation(
@@ -148,5 +149,43 @@ STEADY: tuple[Mutation, ...] = (
         "            yield Batch(Kind.ERASED, cell, tuple(people))\n",
         "            yield Batch(Kind.ERASED, cell, tuple(entity for entity in people if entity in erased))\n",
         tests=(f"{STEP}::test_who_withdraws_goes_at_once_with_the_whole_cell",),
+    ),
+    Mutation(
+        "steady: a cohort closes in every run",
+        "versions/batching/proposals.py",
+        "        if len(people) < least or not due(waiting.run, min(waiting.since.values())):\n",
+        "        if len(people) < least:\n",
+        tests=(f"{NEWCOMERS}::test_all_who_wait_are_shown_in_runs_that_the_delay_divides",),
+    ),
+    Mutation(
+        "steady: nobody waits too long",
+        "versions/batching/proposals.py",
+        "run % runs == 0 or run - since >= runs",
+        "run % runs == 0",
+        tests=(f"{NEWCOMERS}::test_fewer_than_a_box_wait_on_and_close_with_the_first_who_complete_it",),
+    ),
+    Mutation(
+        "steady: a cohort may be smaller than a box",
+        "versions/batching/proposals.py",
+        "        if len(people) < least or not due",
+        "        if not due",
+        tests=(f"{NEWCOMERS}::test_fewer_than_a_box_wait_on_and_close_with_the_first_who_complete_it",),
+    ),
+    Mutation(
+        "steady: newcomers at a node are grouped by neighbours",
+        "versions/pending/cohorts.py",
+        "cuts=not at_node",
+        "cuts=True",
+        tests=(
+            "tests/release/test_full_domain_cohorts.py::test_newcomers_have_labels_of_the_levels_of_the_node_or_above",
+            "tests/release/test_full_domain_cohorts.py::test_ranges_are_those_of_the_hierarchy",
+        ),
+    ),
+    Mutation(
+        "steady: newcomers at a node have finer labels than it",
+        "versions/pending/cohorts.py",
+        'self.recoding.stated["start"] if at_node else None',
+        "None",
+        tests=("tests/release/test_full_domain_cohorts.py::test_ranges_are_those_of_the_hierarchy",),
     ),
 )

@@ -27,6 +27,11 @@ def node_job(make_job: MakeJob, box: int = 6, **settings: Any) -> Job:
     return map_job(make_job, **{**known, **settings})
 
 
+def come_aged(job: Job, prefix: str, ages: tuple[int, ...]) -> None:
+    rows = [f"('{prefix}{age}', {age}, 'oslo', '{'abc'[age % 3]}')" for age in ages]
+    job.change(f"INSERT INTO people VALUES {', '.join(rows)}")
+
+
 def test_newcomers_have_labels_of_the_levels_of_the_node_or_above(make_job: MakeJob) -> None:
     job = node_job(make_job, search={"choose_by": "loss", "node": {"age": 3, "town": 0}})
     first = job.begin()
@@ -59,7 +64,14 @@ def test_ranges_are_those_of_the_hierarchy(make_job: MakeJob) -> None:
     come(job, range(40))
     job.run()
     assert {age for age, _ in boxes(job)} <= {"20-39", "40-59", "*"}
-    assert {label for stated in maps_of(job) for label, *_ in stated["labels"][0]} <= {"20-39", "40-59", "*"}
+    come_aged(job, "o", (22, 24, 35, 44, 46, 48, *range(62, 68)))
+    job.run()
+    assert {age for age, _ in boxes(job)} == {"20-39", "40-59", "60-79", "*"}
+    assert {label for label, *_ in maps_of(job)[-1]["labels"][0]} == {"60-79", "*"}
+    # Neighbours that no label of the hierarchy holds are no box, whatever it reads.
+    come_aged(job, "r", (22, 24, 35, 44, 46, 48, 61, 62, 63, 81, 82, 83))
+    job.run()
+    assert [labels for _, labels in maps_of(job)[-1]["boxes"]] == [["*", "*"]]
 
 
 def test_plan_and_dry_run_say_what_the_run_then_does(make_job: MakeJob) -> None:
