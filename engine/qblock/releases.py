@@ -87,7 +87,7 @@ class Release:
 
         expected_churn = forecast = None
         if churn is not None:
-            from qblock.release.preview import churn_of
+            from qblock.release.forecast import churn_of
 
             expected_churn = churn_of(self.spec, churn)
         spec = self.spec if within is None else _with_time(self.spec, within)
@@ -105,7 +105,7 @@ class Release:
             refused = None if result.chosen is not None else str(refusal(result))
             shows_nothing = [attribute.to_json() for attribute in suppressed_attributes(result)]
             if lags(self.spec):
-                from qblock.release.preview import forecast_of_search
+                from qblock.release.forecast import forecast_of_search
 
                 forecast = forecast_of_search(result, expected_churn)
             answer = result.to_json() | {"suppressed_attributes": shows_nothing}

@@ -11,8 +11,8 @@ import pytest
 import qblock
 from qblock.cli.app import run
 from qblock.ledger.stores import store_of
-from qblock.release import preview
-from qblock.release.preview import churn_so_far, forecast_of_search, published
+from qblock.release import forecast
+from qblock.release.forecast import churn_so_far, forecast_of_search, published
 from qblock.search.run import open_task, run_search
 from qblock.spec import load_spec
 from qblock.versions.batching.cohort import Churn
@@ -95,7 +95,7 @@ def test_where_no_node_moves_the_one_with_the_least_lag_is_named(
 def test_the_best_by_choose_by_is_recommended_among_those_that_move(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preview, "MOST_LAG", 0.15)  # a table of so few people lags far
+    monkeypatch.setattr(forecast, "MOST_LAG", 0.15)  # a table of so few people lags far
     job = weekly_job(make_job, search={"choose_by": "precision"})
     with open_task(job.spec) as task:
         made = forecast_of_search(run_search(task), Churn(0.04, 0.04, 0.0001))
@@ -111,7 +111,7 @@ def test_few_nodes_are_compared_and_all_of_them_satisfy_the_spec(make_job: MakeJ
     job = weekly_job(make_job)
     with open_task(job.spec) as task:
         found = run_search(task)
-        nodes = preview.candidates(found, 1)
+        nodes = forecast.candidates(found, 1)
         assert len(nodes) == len(set(nodes)) <= 12
         assert found.outcome is not None
         assert all(found.outcome.satisfied[node] for node in nodes)
@@ -212,13 +212,13 @@ def test_a_churn_that_means_nothing_is_an_error(
 
 
 def test_a_cohort_between_two_sampled_blocks_is_that_of_the_nearer_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = preview.np.array([50, 10, 40, 20, 30])
+    rows = forecast.np.array([50, 10, 40, 20, 30])
     asked: list[int] = []
-    monkeypatch.setattr(preview, "SAMPLED", 2)
-    assert preview._sampled(rows, lambda block: asked.append(block) or int(rows[block])) == [50, 10, 50, 10, 10]  # type: ignore[func-returns-value]
+    monkeypatch.setattr(forecast, "SAMPLED", 2)
+    assert forecast._sampled(rows, lambda block: asked.append(block) or int(rows[block])) == [50, 10, 50, 10, 10]  # type: ignore[func-returns-value]
     assert asked == [1, 0]
-    monkeypatch.setattr(preview, "SAMPLED", 9)
-    assert preview._sampled(rows, lambda block: int(rows[block])) == rows.tolist()
+    monkeypatch.setattr(forecast, "SAMPLED", 9)
+    assert forecast._sampled(rows, lambda block: int(rows[block])) == rows.tolist()
 
 
 def test_a_ledger_without_churn_has_none() -> None:
