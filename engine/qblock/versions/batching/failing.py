@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
+from operator import sub
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ def _sorted_counts(column: Column) -> tuple[int, ...]:
 
 @lru_cache(maxsize=2**16)
 def _most_pass(counts: tuple[int, ...], m: int, models: Models) -> bool:
-    return all(_passes(_concentrated(counts, size), models) for size in (m, sum(counts) - m))
+    return all(_passing([_sorted(_concentrated(counts, size)) for size in (m, sum(counts) - m)], models))
 
 
 @lru_cache(maxsize=2**16)
@@ -74,21 +75,24 @@ def failing_counts(counts: tuple[int, ...], size: int, models: Models) -> frozen
     shall have: once, then the largest counts; all of it, then the largest; and the most concentrated others that leave
     it once.
     """
-    failing = set()
-    for count in set(counts):
-        i = counts.index(count)
-        others, less = _with(counts, i, 0), _with(counts, i, count - 1)
-        whole, rest = min(count, size), _concentrated(less, sum(less) + 1 - size)
-        choices = (
-            _with(taken := _concentrated(less, size - 1), i, taken[i] + 1),
-            _with(_concentrated(others, size - whole), i, whole),
-            tuple(n - left for n, left in zip(counts, rest, strict=True)),
-        )
-        for taken in choices:
-            left = tuple(n - some for n, some in zip(counts, taken, strict=True))
-            if not (_passes(taken, models) and _passes(left, models)):
-                failing.add(count)
-    return frozenset(failing)
+    witnesses = [(count, taken) for count in set(counts) for taken in _witnesses(counts, counts.index(count), size)]
+    groups = [_sorted(taken) for _, taken in witnesses]
+    groups += [_sorted(tuple(map(sub, counts, taken))) for _, taken in witnesses]
+    distinct = list(dict.fromkeys(groups))
+    passing = dict(zip(distinct, _passing(distinct, models), strict=True))
+    pairs = zip(witnesses, groups, groups[len(witnesses) :], strict=False)
+    return frozenset(count for (count, _), taken, left in pairs if not (passing[taken] and passing[left]))
+
+
+def _witnesses(counts: tuple[int, ...], i: int, size: int) -> tuple[tuple[int, ...], ...]:
+    """Choices of so many people of whom somebody has the i-th value."""
+    less, whole = _with(counts, i, counts[i] - 1), min(counts[i], size)
+    rest, taken = _concentrated(less, sum(less) + 1 - size), _concentrated(less, size - 1)
+    return (
+        _with(taken, i, taken[i] + 1),
+        _with(_concentrated(_with(counts, i, 0), size - whole), i, whole),
+        tuple(map(sub, counts, rest)),
+    )
 
 
 def _with(counts: tuple[int, ...], i: int, n: int) -> tuple[int, ...]:
@@ -98,17 +102,20 @@ def _with(counts: tuple[int, ...], i: int, n: int) -> tuple[int, ...]:
 def _concentrated(counts: tuple[int, ...], size: int) -> tuple[int, ...]:
     """So many people of the values that most have, as a count of each value."""
     taken = [0] * len(counts)
-    for i in sorted(range(len(counts)), key=lambda i: -counts[i]):
+    for i in sorted(range(len(counts)), key=counts.__getitem__, reverse=True):
         taken[i] = min(counts[i], size)
         size -= taken[i]
     return tuple(taken)
 
 
-def _passes(counts: tuple[int, ...], models: Models) -> bool:
-    return _sorted_passes(tuple(sorted((n for n in counts if n), reverse=True)), models)
+def _sorted(counts: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted((n for n in counts if n), reverse=True))
 
 
-@lru_cache(maxsize=2**16)
-def _sorted_passes(counts: tuple[int, ...], models: Models) -> bool:
-    blocks = Blocks.of([dict(enumerate(counts))])
-    return all(bool(model.passes(blocks, NOTHING).all()) for model in models)
+def _passing(groups: Sequence[tuple[int, ...]], models: Models) -> list[bool]:
+    """Which groups pass, by their counts: all at once, since asking of one costs as much."""
+    blocks = Blocks.of([dict(enumerate(counts)) for counts in groups])
+    passing = np.ones(len(groups), dtype=bool)
+    for model in models:
+        passing &= model.passes(blocks, NOTHING)
+    return passing.tolist()
