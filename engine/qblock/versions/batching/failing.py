@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
 def cannot_fail(columns: Sequence[Column], m: int) -> bool:
     """Whether no choice of m people fails, nor those whom it leaves."""
-    return all(_most_pass(_sorted_counts(column), m, column.models) for column in columns)
+    return all(_most_pass(_sorted_counts(column), m, column.models) for column in _fewest_first(columns))
 
 
 def leaves_candidates(columns: Sequence[Column], m: int) -> bool:
@@ -48,14 +48,22 @@ def leaves_candidates(columns: Sequence[Column], m: int) -> bool:
     return _holds_enough(columns, m) and _holds_enough(columns, n - m)
 
 
+def _fewest_first(columns: Sequence[Column]) -> list[Column]:
+    """Those with few values tell most, at the least cost."""
+    return sorted(columns, key=lambda column: len(set(column.values)))
+
+
 def _holds_enough(columns: Sequence[Column], size: int) -> bool:
     """Whether those who can be among `size` people of whom these or the others fail have l values in each column."""
     able: set[int] = set()
-    for column in columns:
+    for column in _fewest_first(columns):
         counts = Counter(column.values)
         failing = failing_counts(_sorted_counts(column), size, column.models)
         able.update(i for i, value in enumerate(column.values) if counts[value] in failing)
-    return all(len({column.values[i] for i in able}) >= column.l for column in columns)
+        # More people can only have more values.
+        if all(len({of.values[i] for i in able}) >= of.l for of in columns):
+            return True
+    return False
 
 
 def _sorted_counts(column: Column) -> tuple[int, ...]:
