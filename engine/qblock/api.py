@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from qblock.results.audit import Disclosures as Disclosures
     from qblock.results.base import Answer as Answer
     from qblock.results.base import Forecast as Forecast
+    from qblock.results.base import Frontier as Frontier
     from qblock.results.base import Guarantee as Guarantee
     from qblock.results.base import Reached as Reached
     from qblock.results.release import DryRun as DryRun
@@ -89,7 +90,7 @@ _MODULES = {
     "qblock.releases": "Ledger Release audit_table compared",
     "qblock.report.render": "Format Report",
     "qblock.results.audit": ("Attacked Audited BeliefChange Beliefs Compared ComparedRecodings Disclosures"),
-    "qblock.results.base": "Answer Forecast Guarantee Reached",
+    "qblock.results.base": "Answer Forecast Frontier Guarantee Reached",
     "qblock.results.release": (
         "DryRun Ended Erased Event Failed Grants MarginTrend History Planned Published Rekeyed Retyped "
         "Sharing Upgraded Verified"

@@ -85,7 +85,7 @@ class Release:
         from qblock.source.in_words import levels_in_words
         from qblock.versions.later import lags, later_versions
 
-        expected_churn = forecast = None
+        expected_churn = None
         if churn is not None:
             from qblock.release.forecast import churn_of
 
@@ -104,12 +104,12 @@ class Release:
             task.warnings += later_versions(self.spec)
             refused = None if result.chosen is not None else str(refusal(result))
             shows_nothing = [attribute.to_json() for attribute in suppressed_attributes(result)]
+            expected = {}
             if lags(self.spec):
-                from qblock.release.forecast import forecast_of_search
+                from qblock.release.frontier import expected_of_search
 
-                forecast = forecast_of_search(result, expected_churn)
-            answer = result.to_json() | {"suppressed_attributes": shows_nothing}
-            answer |= {} if forecast is None else {"forecast": forecast.to_json()}
+                expected = expected_of_search(result, expected_churn, progress)
+            answer = result.to_json() | {"suppressed_attributes": shows_nothing} | expected
             answer |= {"refused": refused, "in_words": levels_in_words(self.spec, task.source.hierarchies)}
             return results.search.Searched.model_validate(answer)
 
@@ -214,11 +214,12 @@ class Release:
             recodings = compare_recodings(task, progress=progress)
             return results.audit.ComparedRecodings.model_validate(recodings.to_json() | {"refused": recodings.refused})
 
-    def plan(self, *, churn: float | None = None) -> results.release.Planned:
-        """The steps of `publish`. churn: as of `search`; before a first version the lattice is searched for it."""
+    def plan(self, *, churn: float | None = None, progress: Progress | None = None) -> results.release.Planned:
+        """The steps of `publish`. churn: as of `search`; before a first version the lattice is searched for it, and
+        with newcomers in cohorts a year is simulated with each choice of boxes and delay, for `frontier`."""
         from qblock.release.preview import preview
 
-        return preview(self.spec, churn)
+        return preview(self.spec, churn, progress)
 
     def plan_rollback(self, version: int, *, wait: float = 0) -> results.release.Planned:
         """The steps of `rollback`."""

@@ -37,15 +37,30 @@ Churn = Annotated[
     float | None,
     typer.Option(
         metavar="SHARE",
-        help="The share of the people who come, and leave, in each run (0.01; a tenth as many values change): how long "
-        "newcomers would wait at some nodes and how far the view would lag, where versions lag behind the source. "
-        "Else as in the runs so far, if there were any.",
+        help="The share of the people who come, and leave, in each run (0.01): what a year comes to with other boxes "
+        "and delays, where newcomers come in cohorts; at nodes how long newcomers would wait and how far the view "
+        "would lag (a tenth as many values change), by default as in the runs so far, if there were any.",
     ),
 ]
 
 EVERY_SECONDS = 5.0
-STAGES = {"search": "searching", "walk": "searching", "choice": "choosing", "boxes": "splitting", "nodes": "each node"}
-DONE = {"search": "decided", "walk": "asked", "choice": "measured", "boxes": "done", "nodes": "evaluated"}
+STAGES = {
+    "search": "searching",
+    "walk": "searching",
+    "choice": "choosing",
+    "boxes": "splitting",
+    "nodes": "each node",
+    "years": "simulating",
+}
+DONE = {
+    "search": "decided",
+    "walk": "asked",
+    "choice": "measured",
+    "boxes": "done",
+    "nodes": "evaluated",
+    "years": "simulated",
+}
+NAMED = {"boxes": "boxes", "years": "years"}
 ProgressReport = Callable[["SearchProgress"], None]
 
 
@@ -174,7 +189,7 @@ def progress_words(reached: SearchProgress) -> str:
     rate = "" if reached.rate is None else f", {reached.rate:,.1f} a second"
     read = f", {reached.rows_read:,} rows read" if reached.rows_read else ""
     remaining = "" if reached.remaining is None or not reached.left else f"; about {duration(reached.remaining)} more"
-    what = "boxes" if reached.stage == "boxes" else "nodes"
+    what = NAMED.get(reached.stage, "nodes")
     left = "" if reached.stage == "walk" else f", {reached.left:,} left"
     done = f"{reached.decided:,} {what} {DONE[reached.stage]}{left}"
     return f"{done}; {reached.questions:,} questions{rate}{read}{remaining}"
@@ -229,7 +244,8 @@ def _bar(at_once: bool) -> Iterator[ProgressReport]:
 
     def report(reached: SearchProgress) -> None:
         bar.start()
-        more = f"{reached.decided:,}/{reached.decided + reached.left:,} nodes, {reached.questions:,} questions"
+        what = NAMED.get(reached.stage, "nodes")
+        more = f"{reached.decided:,}/{reached.decided + reached.left:,} {what}, {reached.questions:,} questions"
         if reached.remaining is not None and reached.left:
             more += f", about {duration(reached.remaining)} more"
         total = None if reached.stage == "walk" else reached.decided + reached.left

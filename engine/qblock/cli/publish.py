@@ -39,7 +39,7 @@ from qblock.cli.output import (
     load_release,
     progress,
 )
-from qblock.cli.render import column_words, forecast_lines, guarantee_lines, where
+from qblock.cli.render import column_words, forecast_lines, frontier_lines, guarantee_lines, where
 from qblock.cli.streams import say
 from qblock.errors import InputError
 from qblock.files import read_input
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Only show what would be done, step by step; write nothing.")]
 
 
-def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
+def plan(spec: SpecPath, churn: Churn = None, json_: Json = False, quiet: Quiet = False) -> None:
     """What `release` would do, step by step: exactly the steps that it runs. Writes nothing.
 
     Whatever a run checks before its search is checked, but of versions that lag: then it ends as the run would (exit
@@ -61,7 +61,8 @@ def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
     a release that lags and has a version the source is opened: whether enough people wait for another one.
     """
     release = load_release(spec)
-    planned = release.plan(churn=churn)
+    with progress(quiet or churn is None, at_once=False) as report:
+        planned = release.plan(churn=churn, progress=report)
     deliver(planned, _planned(planned, release), json_)
 
 
@@ -83,6 +84,8 @@ def _planned(planned: Planned, release: Release | None = None) -> Lines:
     yield steps
     if planned.forecast is not None:
         yield from forecast_lines(planned.forecast)
+    if planned.frontier is not None:
+        yield from frontier_lines(planned.frontier)
 
 
 def release(

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from qblock.cli.output import Lines, shown, table, words_grid
 
 if TYPE_CHECKING:
-    from qblock.api import Audited, Chosen, Forecast, Guarantee, Published
+    from qblock.api import Audited, Chosen, Forecast, Frontier, Guarantee, Published
     from qblock.results.base import NotComputed
 
 LISTED = 10
@@ -117,7 +117,7 @@ def forecast_lines(forecast: Forecast, names: Sequence[str] = ()) -> Lines:
         [
             ",".join(map(str, expected.node)),
             f"{expected.blocks:,}",
-            f"{expected.mean_wait:.1f}",
+            "-" if expected.mean_wait is None else f"{expected.mean_wait:.1f}",
             f"{expected.worst_wait}",
             *(f"{share:.1%}" for share in (expected.lag, expected.worst_lag, expected.never)),
         ]
@@ -129,6 +129,43 @@ def forecast_lines(forecast: Forecast, names: Sequence[str] = ()) -> Lines:
     if names:
         node = ", ".join(f"{name} level {level}" for name, level in zip(names, forecast.recommended, strict=True))
     yield f"Recommended: {node} ({forecast.why})"
+
+
+def frontier_lines(frontier: Frontier) -> Lines:
+    """What a year comes to with each choice of boxes and delay, and which one to make."""
+    churn, chosen = frontier.churn, frontier.recommended
+    title = (
+        f"Frontier: {frontier.runs} runs of {frontier.people:,} people, in each of which {churn.coming:.2%} come and "
+        f"{churn.leaving:.2%} leave"
+    )
+    columns = ["", "least box", "within", "loss", "not shown", "left", "error", "unweighted", "versions"]
+    rows = [
+        [
+            "* " if row.today else "",
+            f"{row.least:,}",
+            f"{row.within}",
+            f"{row.loss:.3f}",
+            *(f"{share:.1%}" for share in (row.not_shown, row.left, row.error, row.error_unweighted)),
+            f"{row.versions}",
+        ]
+        for row in frontier.rows
+    ]
+    yield table(title, columns, rows)
+    yield (
+        "*: as the spec is; within: runs until newcomers are shown; not shown: of the people present, on average; "
+        "left: rows of people who left; error: the median of many counts, with rows weighted and not"
+    )
+    yield from (f"{text}." for text in frontier.assumes)
+    if chosen is None:
+        yield f"Recommended: none ({frontier.why})"
+    elif chosen.today:
+        yield f"Recommended: as the spec is ({frontier.why})"
+    else:
+        today = next((row for row in frontier.rows if row.today), None)
+        larger = today is not None and chosen.least != today.least
+        boxes = f"search: {{box: {{least: {chosen.least}}}}}, " if larger else ""
+        people = f", box: {chosen.box}" if larger else ""
+        yield f"Recommended: {boxes}versions: {{newcomers: {{within: {chosen.within}{people}}}}} ({frontier.why})"
 
 
 def where(result: Audited | Published) -> str:

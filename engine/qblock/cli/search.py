@@ -28,6 +28,7 @@ from qblock.cli.render import (
     column_words,
     few_shown,
     forecast_lines,
+    frontier_lines,
     guarantee_lines,
     limit,
     minimal_lines,
@@ -133,6 +134,8 @@ def _searched(result: Searched, unit: str, spec: str, *, every: bool, verbose: b
     yield from _suppressed(result)
     if result.forecast is not None:
         yield from forecast_lines(result.forecast, result.quasi_identifiers)
+    if result.frontier is not None:
+        yield from frontier_lines(result.frontier)
     if verbose or every:
         yield from _details(result, every=every)
     if chosen is not None:

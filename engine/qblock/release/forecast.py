@@ -120,6 +120,11 @@ def churn_of(spec: Spec, share: float | None) -> Churn | None:
     return Churn(share, share, share / 10)
 
 
+def forecasts(spec: Spec) -> bool:
+    """Whether there is a forecast of nodes or boxes: of a map with cohorts `frontier` says what a year comes to."""
+    return spec.search.recoding == "full_domain" or spec.newcomers is None
+
+
 def forecast_of_search(result: SearchResult, churn: Churn | None, store: Store | None = None) -> Forecast | None:
     """The forecast for what a search found. churn: that is asked about; None: that of the runs so far; store: of the
     spec, if it is open.

@@ -17,13 +17,15 @@ from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
 from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
 from qblock.release.apply import plan
-from qblock.release.forecast import Forecast, churn_of, forecast_of_search, published
+from qblock.release.forecast import churn_of, forecasts, published
+from qblock.release.frontier import expected_of_task
 from qblock.release.job import Plan
-from qblock.release.maps import inherited_map, map_named_by, ranges_now
+from qblock.release.maps import inherited_map, ranges_now
 from qblock.release.prechecks import source_digest, turnover_refusal
 from qblock.release.retype import type_note
 from qblock.results.release import Planned
-from qblock.search.run import open_snapshot, open_task, run_search
+from qblock.search.progress import Progress
+from qblock.search.run import open_snapshot, open_task
 from qblock.source import SourceTable, open_recoded
 from qblock.source.columns import repeated_people, tables_read
 from qblock.spec import Spec, spec_digest
@@ -56,23 +58,27 @@ GIVE_CHURN = (
     "--churn 0.01 says how long newcomers would wait at each node, and how far the view would lag, if 1 % of the "
     "people came and left in each run"
 )
+GIVE_CHURN_OF_COHORTS = (
+    "--churn 0.01 says what a year comes to with other boxes and delays, if 1 % of the people came and left in each run"
+)
 
 
 @kept_sessions()
-def preview(spec: Spec, churn: float | None = None) -> Planned:
+def preview(spec: Spec, churn: float | None = None, progress: Progress | None = None) -> Planned:
     """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
     cannot be replaced, and Refused where row level security would hide rows of a table; of a source that is released as
     it is, whatever a run raises before its search. Where a run would end for rights that are missing, those are all it
     says.
 
-    churn: as of `forecast_of_search`; before a first version, a search reads the table for it.
+    churn: as of `forecast_of_search`; before a first version, a search reads the table for it. progress: is told how
+    far that is.
     """
     expected_churn = churn_of(spec, churn)
     with store_of(spec) as store:
-        return _preview(spec, plan(spec, store=store), expected_churn)
+        return _preview(spec, plan(spec, store=store), expected_churn, progress)
 
 
-def _preview(spec: Spec, planned: Plan, churn: Churn | None) -> Planned:
+def _preview(spec: Spec, planned: Plan, churn: Churn | None, progress: Progress | None) -> Planned:
     store = planned.store
     if planned.stopping:
         return planned.answer([NOT_LOOKED])
@@ -88,22 +94,23 @@ def _preview(spec: Spec, planned: Plan, churn: Churn | None) -> Planned:
     if lags(spec):
         rules = rules_of(spec, bool(spec.versions.audience))
         notes += [] if rules.cells else [CORE.format(rules.reason)]
-    forecast = _forecast(spec, store, churn) if lags(spec) else None
-    if lags(spec) and forecast is None and churn is None:
-        notes.append(GIVE_CHURN)
+    expected = _expected(spec, store, churn, progress) if lags(spec) else {}
+    if lags(spec) and not expected and churn is None:
+        notes.append(GIVE_CHURN if spec.newcomers is None else GIVE_CHURN_OF_COHORTS)
     levels, changes, more = _next_version(planned)
-    foreseen = None if forecast is None else forecast.to_json()
-    return planned.answer([*notes, *more], levels=levels, changes=changes, forecast=foreseen)
+    return planned.answer([*notes, *more], levels=levels, changes=changes, **expected)
 
 
-def _forecast(spec: Spec, store: Store, churn: Churn | None) -> Forecast | None:
-    before = published(spec, store, churn)
-    if churn is None or (before is not None and before.forecast is not None):
-        return None if before is None else before.forecast
+def _expected(spec: Spec, store: Store, churn: Churn | None, progress: Progress | None) -> dict[str, Any]:
+    """What is expected of the next runs, as far as it is known: a forecast of nodes, or what a year comes to."""
+    before = published(spec, store, churn) if forecasts(spec) else None
+    forecast = {} if before is None or before.forecast is None else {"forecast": before.forecast.to_json()}
+    if churn is None or (forecast and spec.newcomers is None):
+        return forecast
     # A search may take long.
     store.close_crosswalk()
-    with open_task(spec) as task:
-        return forecast_of_search(run_search(task, stated=map_named_by(spec)), churn, store)
+    with open_task(spec, name_values=False) as task:
+        return forecast | expected_of_task(task, churn, progress, store)
 
 
 def _check_source(spec: Spec) -> list[str]:

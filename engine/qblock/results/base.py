@@ -154,12 +154,12 @@ class ShownColumn(Value):
 
 class ExpectedNode(Value):
     """How a job goes on that publishes a node, where versions lag behind the source, over 52 runs. blocks: how many it
-    has; mean_wait, worst_wait: of newcomers, in runs; lag, worst_lag: share of the rows that the view does not show as
-    they are; never: share of the newcomers who are in a block that shows none."""
+    has; mean_wait, worst_wait: of newcomers, in runs, the mean None where nobody was shown; lag, worst_lag: share of
+    the rows that the view does not show as they are; never: share of the newcomers whose block shows none."""
 
     node: Levels
     blocks: int
-    mean_wait: Real
+    mean_wait: Real | None
     worst_wait: int
     lag: Real
     worst_lag: Real
@@ -181,6 +181,54 @@ class Forecast(Value):
     nodes: tuple[ExpectedNode, ...]
     recommended: Levels
     why: str
+
+
+class FrontierChoice(Value):
+    """What a job may be told. least: people of a box of the first version; within: runs until newcomers are shown; box:
+    people of a box of newcomers; today: whether the spec says so."""
+
+    least: int
+    within: int
+    box: int
+    today: bool
+
+
+class FrontierRow(FrontierChoice):
+    """What a year comes to with a choice, after the last run where nothing else is said.
+
+    boxes: of the first version; not_shown, most_not_shown: share of the people present who are in no row, over the
+    runs; longest_wait: of newcomers, in runs; newcomers: share of those who came later who were shown; left: share of
+    the rows that are of people who left; gone: share of those who were shown and left who are in no row any more;
+    error, error_unweighted: the median of a workload of counts, with weighted rows and without; versions: with the
+    first; moves: whether newcomers and leavers both come to be shown as they are.
+    """
+
+    boxes: int
+    loss: Real
+    not_shown: Real
+    most_not_shown: Real
+    longest_wait: int
+    newcomers: Real
+    left: Real
+    gone: Real
+    error: Real
+    error_unweighted: Real
+    versions: int
+    moves: bool
+
+
+class Frontier(Value):
+    """A year of the job with each choice of boxes and delay. people: of the table; recommended: the choice to make,
+    None where there is none, and why; assumes: what the simulation takes for granted."""
+
+    churn: Churn
+    runs: int
+    seed: int
+    people: int
+    rows: tuple[FrontierRow, ...]
+    recommended: FrontierChoice | None
+    why: str
+    assumes: tuple[str, ...]
 
 
 class Markup(str):

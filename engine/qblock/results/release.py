@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from qblock.errors import Refused
-from qblock.results.base import Answer, Forecast, Guarantee, Guaranteed, Levels, Real, Value
+from qblock.results.base import Answer, Forecast, Frontier, Guarantee, Guaranteed, Levels, Real, Value
 
 Node = Mapping[str, int]
 Status = Literal["published", "rolled_back", "unchanged", "dry_run", "refused", "failed", "unknown", "lagging"]
@@ -163,6 +163,7 @@ class Planned(Answer):
     levels: NextLevels | None = None
     changes: Changes | None = None
     forecast: Forecast | None = None
+    frontier: Frontier | None = None
     missing: int | None = None
     sharing: Sharing | None = None
 

@@ -12,6 +12,7 @@ from qblock.errors import Refused
 from qblock.results.base import (
     Answer,
     Forecast,
+    Frontier,
     Guarantee,
     Guaranteed,
     Levels,
@@ -70,8 +71,8 @@ class SuppressedAttribute(Value):
 
 class Searched(Guaranteed):
     """What a search comes to. minimal: the minimal nodes; chosen: None where nothing satisfies the spec, and `refused`
-    says why; forecast: of some nodes, where a churn is known; in_words: what readers see of each quasi-identifier at
-    each of its levels."""
+    says why; forecast: of some nodes, where a churn is known; frontier: where newcomers come in cohorts; in_words: what
+    readers see of each quasi-identifier at each of its levels."""
 
     release: str
     rows: int
@@ -97,6 +98,7 @@ class Searched(Guaranteed):
     nodes: tuple[SearchedNode, ...] | None = None
     suppressed_attributes: tuple[SuppressedAttribute, ...]
     forecast: Forecast | None = None
+    frontier: Frontier | None = None
     refused: str | None = Field(default=None, exclude=True)
     in_words: Mapping[str, tuple[str, ...]] = Field(default={}, exclude=True)
 

@@ -132,15 +132,16 @@ class Sizes:
 
 class Judge:
     """Passes the groups that satisfy all models. needed: the sensitive attributes, by number, that groups tell
-    apart."""
+    apart; least: people of each group, if other than the spec says."""
 
-    def __init__(self, task: Task, needed: Sequence[int]) -> None:
+    def __init__(self, task: Task, needed: Sequence[int], least: int | None = None) -> None:
         self._requirements = task.bound_models
         requirements = [requirement for requirement, _ in self._requirements]
         self._populations = {id(q): i for i, q in enumerate(with_population(requirements))}
         self._guards = {id(q): i for i, q in enumerate(with_guards(requirements))}
         self._column = {name: needed.index(i) for i, name in enumerate(task.source.sensitives) if i in needed}
-        self.least, self._large = task.least, Sizes(task.least)
+        self.least = task.least if least is None else max(task.implied, least)
+        self._large = Sizes(self.least)
         self._forbids_held_by_all = task.forbids_held_by_all
         self.looks_up = any("containing" in bound[0][0].needs for _, bound in self._requirements)
 

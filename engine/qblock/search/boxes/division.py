@@ -1,4 +1,4 @@
-"""The map of a cohort: the search of `specialize.py` from the top, over people in memory and by sizes alone."""
+"""Maps of people in memory: the search of `specialize.py` from the top, for a cohort by sizes alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from qblock.blocks import Ints
 from qblock.lattice import Node
 from qblock.recoding import Label, Ladder, Tree
-from qblock.search.boxes.counting import Atoms, Groups, Moves, Sizes, added, numbered, sorted_atoms
+from qblock.search.boxes.counting import Atoms, Groups, Judge, Moves, Sizes, added, numbered, sorted_atoms
 from qblock.search.boxes.propose import Gain
 from qblock.search.boxes.specialize import Specialization
 
@@ -32,14 +32,23 @@ def divide(
     Returns:
         The splits, which begin at the top, and int64[N], the part that each person is in.
     """
-    top = tuple(ladder.hierarchy.height for ladder in ladders)
     if len(leaves) < 2 * least:
-        tree = Tree(ladders, top)
+        tree = Tree(ladders, _top(ladders))
         return tree, tree.assign(leaves)
     gain = Gain("loss", ladders, len(leaves), weights, None)
-    specialized = Specialization(People(ladders, leaves), ladders, Sizes(least), gain, 0, cuts=cuts).run(top)
-    assert specialized is not None
-    return specialized.tree, specialized.tree.assign(leaves)
+    whole = specialize(People(ladders, leaves), Sizes(least), gain, cuts=cuts)
+    assert whole is not None
+    return whole, whole.assign(leaves)
+
+
+def specialize(people: People, judge: Judge | Sizes, gain: Gain, *, cuts: bool = True) -> Tree | None:
+    """The splits of people from the top; None where all of them together fail."""
+    specialized = Specialization(people, people.ladders, judge, gain, 0, cuts=cuts).run(_top(people.ladders))
+    return None if specialized is None else specialized.tree
+
+
+def _top(ladders: Sequence[Ladder]) -> Node:
+    return tuple(ladder.hierarchy.height for ladder in ladders)
 
 
 def of_levels(tree: Tree, parts: Sequence[int]) -> dict[Label, str]:
@@ -52,13 +61,21 @@ def of_levels(tree: Tree, parts: Sequence[int]) -> dict[Label, str]:
 
 
 class People:
-    """Counts people in memory, from the whole of them down. leaves: int64[N, Q], the codes of each one's leaves."""
+    """Counts people in memory, from the whole of them down.
+
+    leaves: int64[N, Q], the codes of each one's leaves; values: int64[N, S], where a judge looks at them.
+    """
 
     entities = False
 
-    def __init__(self, ladders: Sequence[Ladder], leaves: Ints) -> None:
-        self._ladders = tuple(ladders)
-        self._leaves, self._n = np.unique(leaves, axis=0, return_counts=True)
+    def __init__(self, ladders: Sequence[Ladder], leaves: Ints, values: Ints | None = None) -> None:
+        self.ladders = tuple(ladders)
+        if values is None:
+            values = np.zeros((len(leaves), 0), dtype=np.int64)
+        rows, self._n = np.unique(np.concatenate((leaves, values), axis=1), axis=0, return_counts=True)
+        self._leaves, self._values = rows[:, : leaves.shape[1]], rows[:, leaves.shape[1] :]
+        distinct, number = np.unique(self._values, axis=0, return_inverse=True)
+        self._distinct, self._value = distinct, number.reshape(-1)
         self._part = np.zeros(len(self._n), dtype=np.int64)
 
     def begin(self, node: Node) -> tuple[Groups, Ints]:
@@ -78,7 +95,7 @@ class People:
         group = np.full(len(self._part), -1, dtype=np.int64)
         group[there] = number
         part, code, level = self._part[there][first], code[first], level[first]
-        return sorted_atoms(self._ladders[attribute], self._groups(group, len(first)), part, code, level, parts)
+        return sorted_atoms(self.ladders[attribute], self._groups(group, len(first)), part, code, level, parts)
 
     def by_group(self, attribute: int, atoms: Atoms, group: Ints, number: int) -> Groups:
         """The counts of groups of atoms. group: int64[atoms], the number of each, -1 for none."""
@@ -103,10 +120,13 @@ class People:
 
     def _codes(self, attribute: int, level: Ints, people: Ints) -> Ints:
         """The codes of people's labels, each at a level of its own."""
-        codes: Ints = self._ladders[attribute].hierarchy.codes[level, self._leaves[people, attribute]].astype(np.int64)
+        codes: Ints = self.ladders[attribute].hierarchy.codes[level, self._leaves[people, attribute]].astype(np.int64)
         return codes
 
     def _groups(self, group: Ints, number: int) -> Groups:
-        """Groups of people, without values. group: the number of each combination's, -1 for none."""
+        """Groups of people. group: the number of each combination's, -1 for none."""
         size = added(self._n, group, number)
-        return Groups(np.arange(number, dtype=np.int64), np.zeros((number, 0), dtype=np.int64), size, size, size)
+        there, span = np.flatnonzero(group >= 0), max(1, len(self._distinct))
+        keys, place = np.unique(group[there] * span + self._value[there], return_inverse=True)
+        n = added(self._n[there], place.reshape(-1), len(keys))
+        return Groups(keys // span, self._distinct[keys % span], n, size, size)

@@ -293,12 +293,12 @@ class Together:
 class Estimate:
     """Over some runs.
 
-    mean_wait: of newcomers who were shown; worst_wait: of anybody, those still waiting included; both in runs. lag,
-    worst_lag: share of the source's people whom the view does not show as they are, the mean over the runs and the
-    largest. never: share of the newcomers whose block gets no cohort.
+    mean_wait: of newcomers who were shown, None where nobody was; worst_wait: of anybody, those still waiting included;
+    both in runs. lag, worst_lag: share of the source's people whom the view does not show as they are, the mean over
+    the runs and the largest. never: share of the newcomers whose block gets no cohort.
     """
 
-    mean_wait: float
+    mean_wait: float | None
     worst_wait: int
     lag: float
     worst_lag: float
@@ -378,7 +378,7 @@ def estimate(
         lags[run] = (came.sum() + once.sum() + stuck.sum()) / max(1, sizes.sum())
     total = float(sizes.sum())
     return Estimate(
-        waited / shown if shown else 0.0,
+        waited / shown if shown else None,
         worst,
         float(lags.mean()),
         float(lags.max(initial=0.0)),
