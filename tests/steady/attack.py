@@ -23,6 +23,7 @@ from .cohorts import CohortFrame, Cohorts, Drawn, frames_of_cohorts
 from .frames import Frame, frames
 from .players import Engine, EngineOfBundles
 from .settings import NAMES, SEVERAL, setting
+from .weights import Plainly, weighed
 
 MOST = 2000
 """Histories of one frame."""
@@ -90,13 +91,15 @@ def play(
     bundles: Known | None = None,
     cohorts: tuple[int, int] | None = None,
     stale: Fraction | None = None,
+    exact: bool = False,
 ) -> Tally:
-    """Attack random frames until there are as many histories.
+    """Attack random frames until there are as many histories. The attacker sees the weight of each row, too.
 
     cells: only where leavers or changed values are tried; given: the histories with the rows of a drawn first version,
     which are fewer than all, so that there may be more people and values. bundles: people have several rows, of which
     this is known. cohorts: the delay of newcomers in cohorts, and the people of a box; stale: the share of absent
-    people at which small and frozen cells go.
+    people at which small and frozen cells go; exact: whether each version has the weights of its run, which tell more
+    than those of the rule.
     """
     chosen = setting(name, l)
     player = Engine(chosen, stale=stale)
@@ -119,7 +122,7 @@ def play(
             used.verdicts = player.verdicts
         else:
             used = EngineOfBundles(chosen, frame.values, bundles) if bundles else player
-        one, first = Attack(frame, used), None
+        one, first = Attack(frame, Plainly(used, chosen.k, variant="exact") if exact else weighed(used)), None
         if given:
             first, lively, tried = one.begun(rng, l)
             if first is None or how_many(frame, first) > most:
@@ -166,6 +169,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--within", type=int, action="append", help="the delays of cohorts; 1, 2 and 3 unless named")
     parser.add_argument("--least", type=int, action="append", help="the people of their boxes; 2, 3 and 4 unless named")
     parser.add_argument("--stale", type=Fraction, help="the share of absent people at which small and frozen cells go")
+    parser.add_argument("--exact", action="store_true", help="weights of which each run states the truth")
     options = parser.parse_args(arguments)
     ways = list(itertools.product(options.within or (1, 2, 3), options.least or (2, 3, 4)))
     failed = False
@@ -187,6 +191,7 @@ def main(arguments: Sequence[str]) -> int:
                     bundles=options.bundles,
                     cohorts=cohorts,
                     stale=options.stale,
+                    exact=options.exact,
                 )
                 way = f", delay {cohorts[0]}, boxes of {cohorts[1]}" if cohorts else ""
                 print(f"{name}, l = {l}, {blocks} blocks{way}: {tally}", flush=True)

@@ -43,13 +43,15 @@ class Possible:
 
 @dataclass
 class Path:
-    """What became of a beginning of the histories. rows: number of each person's row so far."""
+    """What became of a beginning of the histories. rows: number of each person's row so far; versions: how many were
+    published with other rows than before, whatever their weights."""
 
     state: Any
     rows: dict[str, int]
     published: tuple[int, ...]
     shown: int
     events: tuple[tuple[str, str], ...]
+    versions: int = 0
 
 
 @dataclass
@@ -241,17 +243,19 @@ class Attack:
         events = path.events + played.events
         again = (-1 - run,) if self.frame.rollback == run and path.published else ()
         if played.rows is None:
-            return Path(played.state, path.rows, path.published + again, path.shown, events)
-        rows, shown = dict(path.rows), path.shown
+            return Path(played.state, path.rows, path.published + again, path.shown, events, path.versions)
+        rows, shown, other = dict(path.rows), path.shown, False
         version = len(path.published)
         for name in {*rows, *played.rows}:
             row = played.rows.get(name)
             before = rows.get(name)
             rows[name] = self._number((before, version if before is None else None, row))
             now = present.get(name)
-            if row and now and now[1] == row[1] and (before is None or self.values[before][2] != row):
+            anew = before is None or _unweighted(self.values[before][2]) != _unweighted(row)
+            other |= anew
+            if row and now and now[1] == row[1] and anew:
                 shown |= 1 << (int(name.split(".")[0]) * self.frame.runs + run)
-        return Path(played.state, rows, (*path.published, run, *again), shown, events)
+        return Path(played.state, rows, (*path.published, run, *again), shown, events, path.versions + other)
 
     def _number(self, row: tuple[Any, ...]) -> int:
         if row not in self.rows:
@@ -277,11 +281,16 @@ class Attack:
         if before is None:
             return (version, row[0])
         last = self.values[before][2]
-        return (*self._label(before), None if row is None else row == last)
+        return (*self._label(before), None if row is None else _unweighted(row) == _unweighted(last))
+
+
+def _unweighted(row: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """Block and value of a row."""
+    return None if row is None else row[:2]
 
 
 def _several(path: Path) -> bool:
-    return sum(run >= 0 for run in path.published) > 1
+    return path.versions > 1
 
 
 def _all_bits(bits: Any) -> int:

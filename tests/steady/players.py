@@ -19,8 +19,8 @@ from .pure import first_version
 from .settings import Setting
 from .verdicts import Shares
 
-Rows = Mapping[str, tuple[Any, int]]
-"""Block and value that readers see of each person."""
+Rows = Mapping[str, tuple[Any, ...]]
+"""Block and value that readers see of each person, and the weight of the row where rows have one."""
 
 
 class Played(NamedTuple):
