@@ -60,6 +60,33 @@ def stays(make_job: MakeJob) -> Job:  # noqa: F811
     return made
 
 
+@pytest.fixture
+def later(make_job: MakeJob) -> Job:  # noqa: F811
+    """The same with a weight of each row, and the version after every fourth one left."""
+    made = make_job(
+        {"id": [f"s{i}" for i in range(120)], **STAYS},
+        {"age": "INTEGER"},
+        table="stays",
+        release="stays",
+        attributes={
+            "id": "identifying",
+            "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [40]}, "nulls": "top"},
+            "born": {"role": "quasi_identifier", "hierarchy": {"dates": ["month", "year"]}},
+            "zip": {"role": "quasi_identifier", "hierarchy": {"digits": 5}},
+            "diagnosis": {"role": "sensitive"},
+        },
+        entity="id",
+        privacy=[{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 1}}],
+        search={"node": [2, 3, 3]},
+        versions={"on_refusal": "hold_back"},
+    )
+    made.settings["publish"] |= {"view": "stays", "weights": True}
+    made.run()
+    made.change(f"DELETE FROM stays WHERE id IN {tuple(f's{i}' for i in range(0, 120, 4))}")
+    assert made.run().version == 2
+    return made
+
+
 def ask(stays: Job, name: str) -> Rows:
     """What a query gives; `regions` is the analyst's own table."""
     values = ", ".join(f"('{zip_code}', '{region}')" for zip_code, region in REGIONS.items())
@@ -148,18 +175,37 @@ TRUTH: dict[str, Callable[[Rows], object]] = {
 }  # fmt: skip
 
 
+def by_diagnosis(found: Rows) -> None:
+    truth = Counter(diagnosis for i, diagnosis in enumerate(STAYS["diagnosis"]) if i % 4)
+    assert [diagnosis for diagnosis, _ in found] == sorted(truth)
+    assert sum(n for _, n in found) == pytest.approx(90)
+    assert all(n == pytest.approx(truth[diagnosis], rel=0.2) for diagnosis, n in found)
+
+
+LATER: dict[str, Callable[[Rows], object]] = {
+    "now": lambda found: _same(found, [(120, 90)]),
+    "now_by_diagnosis": by_diagnosis,
+    "now_by_block": lambda found: _same(found, [(120, 90)]),
+}
+
+
 def _same(found: Rows, expected: Rows) -> None:
     assert found == expected
 
 
 def test_every_query_of_the_page_is_asked() -> None:
-    assert set(QUERIES) == set(TRUTH)
+    assert set(QUERIES) == {*TRUTH, *LATER}
     assert PAGE.read_text("utf-8").count("```sql") == len(QUERIES)
 
 
 def test_every_query_answers_as_the_source_does(stays: Job) -> None:
     for name, check in TRUTH.items():
         check(ask(stays, name))
+
+
+def test_weights_count_who_is_there(later: Job) -> None:
+    for name, check in LATER.items():
+        check(ask(later, name))
 
 
 def test_comparing_labels_loses_a_year(stays: Job) -> None:

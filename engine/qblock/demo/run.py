@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from qblock.models.examples import in_words
 from qblock.release.apply import release
 from qblock.release.result import waiting_words
 from qblock.spec import Spec, load_spec
+from qblock.spec.model import WEIGHTS_NAME
 from qblock.warehouse import duckdb_session, postgresql_session
 from qblock.warehouse.engines import database_file, parse_url
 
@@ -32,7 +35,8 @@ NARROW = 100
 WHY_WAIT = (
     "Newcomers are shown in the next run, in groups of their own, once there are enough for a group. The groups are "
     "made without a look at the values that are protected. Who left, and what changed, is shown as it was: a "
-    "difference of a few rows between two versions would tell whose they are.",
+    "difference of a few rows between two versions would tell whose they are. Rows of who left weigh less, so count by "
+    f"sum({WEIGHTS_NAME}).",
     "Every week ends like this, with exit status 0. Readers get the rows, and learn none of these figures.",
 )
 WHY_LONG = "Of so few people too few come in a week. `qblock plan --churn 0.01` says how long newcomers wait."
@@ -102,8 +106,12 @@ def _show_published(spec: Spec, fields: dict[str, Any], console: Console) -> Non
         _say(console, f"{fields['suppressed']:,} rows were left out because they could not be put into a group")
     names, sample = published_rows(spec, ROWS_SHOWN)
     console.print(_sample(spec, names, sample, narrow=console.width < NARROW))
-    beside = [name for name in names if name not in spec.attributes]
-    _say(console, f"Beside them, for filters, the bounds of what is written: {', '.join(beside)}.")
+    beside = [name for name in names if name not in (*spec.attributes, WEIGHTS_NAME)]
+    _say(
+        console,
+        f"Beside them, for filters, the bounds of what is written: {', '.join(beside)}. And {WEIGHTS_NAME}: summed up, "
+        "it counts who is there now.",
+    )
 
 
 def _show_guarantees(tightest: list[dict[str, Any]], console: Console) -> None:
@@ -173,7 +181,8 @@ def _week(
         events = history(spec)["events"]
         detail = next(e["detail"] for e in events if (e["state"], e["version"]) == ("published", result.version))
         shown = f", {detail['newcomers']:,} newcomers among them" if detail.get("newcomers") else ""
-        _say(console, f"version {result.version} is published: {result.rows:,} rows{shown}", " " * 6)
+        now = f"; sum({WEIGHTS_NAME}) is {people_now(spec):,.0f}"
+        _say(console, f"version {result.version} is published: {result.rows:,} rows{shown}{now}", " " * 6)
     else:
         _say(console, f"version {result.version} stays: {result.rows:,} rows", " " * 6)
     if result.waiting:
@@ -181,15 +190,23 @@ def _week(
     return week.people, result.status == "published"
 
 
-def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns of the view, and a few rows spread over it."""
+@contextmanager
+def _reading(spec: Spec) -> Iterator[sa.Connection]:
+    """A connection to what readers see."""
     if spec.publish.url is not None:
         file = database_file(parse_url(spec.publish.url.url), spec.directory)
         engine = duckdb_session.file_engine(file)
     else:
         engine = postgresql_session.create_engine(parse_url(spec.source.url.url))
-    view = sa.table(spec.view, schema=spec.publish.schema)
     with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The columns of the view, and a few rows spread over it."""
+    view = sa.table(spec.view, schema=spec.publish.schema)
+    with _reading(spec) as connection:
         total = connection.scalar(sa.select(sa.func.count()).select_from(view)) or 0
         names: list[str] = []
         rows: list[tuple[Any, ...]] = []
@@ -197,8 +214,14 @@ def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ..
             page = connection.execute(sa.select(sa.text("*")).select_from(view).limit(1).offset(i * total // most))
             names = list(page.keys())
             rows += [tuple(row) for row in page]
-    engine.dispose()
     return names, rows
+
+
+def people_now(spec: Spec) -> float:
+    """How many of the people whom the view shows are there now, by their weights."""
+    view = sa.table(spec.view, sa.column(WEIGHTS_NAME), schema=spec.publish.schema)
+    with _reading(spec) as connection:
+        return float(connection.scalar(sa.select(sa.func.sum(view.c[WEIGHTS_NAME]))) or 0)
 
 
 def query_command(spec: Spec) -> str:

@@ -24,18 +24,19 @@ from qblock.warehouse.protocol import Kind
 class PublishedColumn:
     """A column of a version. type: the engine's own name; text for every quasi-identifier at every level.
 
-    role `bound`: a bound of the labels of the quasi-identifier before it; `people`: how many people its block has.
+    role `bound`: a bound of the labels of the quasi-identifier before it; `people`: how many people its block has;
+    `weight`: the share of the people of the row's joint cell who are present.
     """
 
     name: str
-    role: Role | Literal["bound", "people"]
+    role: Role | Literal["bound", "people", "weight"]
     type: str
     kind: Kind
 
     @property
     def derived(self) -> bool:
         """Whether it is no column of the source."""
-        return self.role in ("bound", "people")
+        return self.role in ("bound", "people", "weight")
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,12 @@ from qblock.publish.bounds import Bound, bounds_of, loaded, source_bounds
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.source import SourceTable
-from qblock.source.columns import checked_columns
+from qblock.source.columns import WEIGHT, checked_columns
 from qblock.spec import Spec
-from qblock.spec.model import RangesShown
+from qblock.spec.model import WEIGHTS_NAME, RangesShown
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.protocol import Column, RawType, Session, TableName
 from qblock.warehouse.queries import Query
 
 SUPPRESSED = "qblock_suppressed"
@@ -66,7 +66,23 @@ def columns_of(
         elif attribute.role != "identifying":
             published.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind))
     people = _people_column(spec, columns, ENGINES[engine].facts.whole_type, [column.name for column in published])
-    return (*published, people) if people is not None else tuple(published)
+    if people is not None:
+        published.append(people)
+    if spec.shows_weights:
+        published.append(_weight_column(spec, ENGINES[engine].facts.double_type, published))
+    return tuple(published)
+
+
+def _weight_column(spec: Spec, type_: str, beside: Collection[PublishedColumn]) -> PublishedColumn:
+    """The column of the weights of rows. Raises InputError for a name that another column beside it has: of attributes
+    the spec was asked before."""
+    name = spec.publish.names.get(WEIGHTS_NAME, WEIGHTS_NAME)
+    if name.casefold() in {column.name.casefold() for column in beside}:
+        raise InputError(
+            f"{spec.at('publish', 'names')}: weights would be published as {name}, and that is a column already; "
+            f"give them another name: publish: {{names: {{{WEIGHTS_NAME}: share_present}}}}"
+        )
+    return PublishedColumn(name, "weight", type_, "float")
 
 
 def _people_column(
@@ -149,12 +165,17 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
         of_block = _people_of_blocks(source, joined, codes)
         same_block = sa.and_(sa.true(), *(of_block.c[name] == code for name, code in codes.items()))
         joined, values[people.name] = joined.join(of_block, same_block), of_block.c.n
+    weight = next((c for c in columns if c.role == "weight"), None)
+    weighed = weight is not None and WEIGHT in relation.c
+    if weight is not None:
+        share = sa.func.coalesce(relation.c[WEIGHT], "1") if weighed else sa.literal_column("'1'", sa.Text)
+        values[weight.name] = sa.cast(share, RawType(weight.type))
     selected = [values[c.name].label(quoted_name(c.name, quote=True)) for c in columns]
     query = sa.select(*selected).select_from(joined)
     if chosen.suppressed:
         query = query.where(~_suppressed(session, chosen, codes))
     # DuckDB refuses to order by a constant, which a column at its top level is.
-    varying = [c for c in columns if c.name not in constant and not c.derived]
+    varying = [c for c in columns if c.name not in constant and (not c.derived or (weighed and c is weight))]
     texts = [session.text_of(values[c.name], c.kind) if c.kind != "text" else values[c.name] for c in varying]
     order = tuple(session.bytewise(text).nulls_first() for text in texts)
     rows = int(chosen.counts.rows.sum()) - chosen.suppressed

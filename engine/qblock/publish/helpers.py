@@ -44,6 +44,8 @@ BLOCKS_SAY = (
 )
 PEOPLE_ROLE = "people of the block"
 PEOPLE_HOW = "the same in all rows of a block: add it up over {blocks}, not over rows"
+WEIGHT_ROLE = "weight"
+WEIGHT_HOW = "not a filter: sum({}) counts who is there now, where count(*) also counts who has left"
 Row = tuple[Any, ...]
 RELEASED = "Release {release}, anonymized by qblock."
 """How the comment of a release's view begins."""
@@ -54,6 +56,8 @@ SAYS = {
     "drops its rows silently.",
     "people": "How many people the rows of its q*-block are about, the same in each of them: add it up over {blocks}, "
     "not over rows.",
+    "weight": "The share of the people of its group who are still in the source: sum({of}) counts who is there now, "
+    "where count(*) also counts who has left.",
     "sensitive": "Sensitive attribute: as it is in the source; what is guaranteed of it: {guarantees}.",
     "insensitive": "Published as it is in the source.",
 }
@@ -171,6 +175,7 @@ def reserved_schema(spec: Spec, server: str, kept: re.Pattern[str]) -> None:
 
 
 def block_columns(
+    spec: Spec,
     columns: Sequence[PublishedColumn],
     quoted: Callable[[str], str],
     named: Callable[[str], str] = quote,
@@ -179,10 +184,15 @@ def block_columns(
     """What the view of the blocks selects and groups by. quoted: a column of the version's table by its name; named:
     a name as the engine quotes it; numbered: what makes a BIGINT of the number of a row, where it is none."""
     shown = [column for column in columns if column.role in OF_BLOCKS]
-    number, rows = block_names(columns)
+    number, rows, now = block_names(spec, columns)
     keys = ", ".join(quoted(column.name) for column in shown if column.role == "quasi_identifier")
     selected = {column: f"{quoted(column.name)} AS {named(column.name)}" for column in shown}
     people = [selected.pop(column) for column in shown if column.role == "people"]
+    people += [
+        f"CAST(round(sum({quoted(column.name)})) AS BIGINT) AS {named(now)}"
+        for column in columns
+        if column.role == "weight"
+    ]
     first = f"{numbered.format(f'row_number() OVER (ORDER BY {keys})')} AS {named(number)}"
     return (
         ", ".join([first, *selected.values(), f"count(*) AS {named(rows)}", *people]),
@@ -190,15 +200,16 @@ def block_columns(
     )
 
 
-def block_names(columns: Sequence[PublishedColumn]) -> tuple[str, str]:
-    """The names of the number of a block and of its rows: like no column beside them."""
+def block_names(spec: Spec, columns: Sequence[PublishedColumn]) -> tuple[str, str, str]:
+    """The names of the number of a block, of its rows, and of the sum of their weights: like no column beside them."""
     taken = {column.name.casefold() for column in columns if column.role in OF_BLOCKS}
-    number, rows = "block", "rows"
-    while number in taken:
-        number += "_"
-    while rows in taken:
-        rows += "_"
-    return number, rows
+    names_ = []
+    for name in ("block", "rows", "rows_now" if spec.bundles else "people_now"):
+        while name in taken:
+            name += "_"
+        names_.append(name)
+    number, rows, now = names_
+    return number, rows, now
 
 
 @dataclass(frozen=True)
@@ -287,6 +298,8 @@ def shown_of(
             views["columns"].append((name, f"bound of {of}", *[None] * 6, f"see {of}"))
         elif column.role == "people":
             views["columns"].append((name, PEOPLE_ROLE, *[None] * 6, PEOPLE_HOW.format(blocks=blocks)))
+        elif column.role == "weight":
+            views["columns"].append((name, WEIGHT_ROLE, *[None] * 6, WEIGHT_HOW.format(_plain(name))))
         else:
             role = {"sensitive": "sensitive attribute"}.get(column.role, column.role)
             views["columns"].append(

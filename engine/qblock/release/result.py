@@ -41,6 +41,14 @@ def waiting_words(waiting: Mapping[str, int], lag: Mapping[str, Any] | None = No
     return f"{said} (lag {100 * lag['share']:.2g} % of the rows{oldest})"
 
 
+def weighed_words(detail: Mapping[str, Any]) -> str:
+    """Why a version was made that no batch changed: for its weights alone. detail: of its event."""
+    cells = detail.get("cells_weighed", 0)
+    if not cells or detail.get("batches_closed"):
+        return ""
+    return f"the weights of {_count(cells, 'joint cell')} changed, since people left or came back"
+
+
 def seen_in_words(spec: Spec, node: Mapping[str, int], counted: Counted | None) -> dict[str, str]:
     """What readers see of each quasi-identifier: at the levels of a node, or, where it has none, in the boxes of a
     recoding map: `7 labels such as 40-59 for 65 %, suppressed to * for 2 %`. counted: the published rows, where they

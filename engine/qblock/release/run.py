@@ -27,7 +27,7 @@ from qblock.release import roles
 from qblock.release.job import Job, Plan
 from qblock.release.log import Reporter
 from qblock.release.maps import NamedMap, ranges_of
-from qblock.release.result import seen_in_words, waiting_words
+from qblock.release.result import seen_in_words, waiting_words, weighed_words
 from qblock.results.release import Published
 from qblock.search.assessment import Assessment, requirements_json
 from qblock.search.boxes.recoded import shares
@@ -389,7 +389,10 @@ class Run(Job):
     def _reason(self, state: State) -> str | None:
         if state != "published":
             return None
-        return NOT_JOINT if self.spec.versions.joint == "none" else self.waits_in_words() or None
+        if self.spec.versions.joint == "none":
+            return NOT_JOINT
+        said = [weighed_words(self.policy.detail), self.waits_in_words()]
+        return "; ".join(filter(None, said)) or None
 
     def waits_in_words(self) -> str:
         """Who waits, for the private ledger and whoever runs the job; empty where nobody does."""
@@ -452,7 +455,8 @@ class Run(Job):
             return reader.head(self.spec.release)
 
     def _notes(self) -> list[str]:
-        notes = [*self.notes, *self.task.warnings]
+        weighed = "" if self.unchanged else weighed_words(self.policy.detail)
+        notes = [*self.notes, *([weighed] if weighed else []), *self.task.warnings]
         if self.spec.versions.joint == "none":
             notes.append(NOT_JOINT)
         if self.ledger.current is None:

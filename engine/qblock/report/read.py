@@ -18,7 +18,7 @@ from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.stores import store_of
 from qblock.publish.digest import content_digest
-from qblock.publish.helpers import PEOPLE_ROLE, names
+from qblock.publish.helpers import PEOPLE_ROLE, WEIGHT_ROLE, names
 from qblock.publish.targets import Target, target_of
 from qblock.report.internal import read_internal
 from qblock.report.render import Report
@@ -176,6 +176,7 @@ class _Reading:
                 sizes=tuple(_by_size(sizes.size.tolist(), sizes.blocks.tolist())),
                 sample=sample,
                 map=drawn,
+                now=_now(session, view, columns),
             )
 
     def _as_source(self, known: Sequence[str], secret: Sequence[str]) -> Spec:
@@ -281,6 +282,12 @@ def kept_version(spec: Spec, version: int) -> KeptVersion:
     return KeptVersion(spec, target, Kept.of_text(text), first, current, first.spec_digest == spec_digest(spec))
 
 
+def _now(session: Session, view: sa.FromClause, columns: Sequence[Mapping[str, Any]]) -> int | None:
+    """The sum of the weights of rows."""
+    name = next((row["column_name"] for row in columns if row["role"] == WEIGHT_ROLE), None)
+    return None if name is None else round(session.scalar(sa.select(sa.func.sum(view.c[name]))) or 0)
+
+
 def _row_each(spec: Spec) -> bool:
     """Whether a row is a person."""
     return spec.entity is not None and spec.count == "rows"
@@ -296,6 +303,8 @@ def _of_others(role: str) -> str:
     """What readers see of a column that is no quasi-identifier."""
     if role == PEOPLE_ROLE:
         return "how many people the rows of its block are about"
+    if role == WEIGHT_ROLE:
+        return "the share of its group who are there now: summed up, it counts them"
     return f"the {role}, for filters" if role.startswith("bound of ") else "as it is in the source"
 
 

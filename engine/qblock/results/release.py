@@ -129,7 +129,7 @@ class Changes(Value):
     """What waits, by sizes alone, where versions lag behind the source (docs/json.md). newcomers wait in `blocks`
     blocks, of whom `closing` in `closing_blocks` are enough for a batch; cohorts: least and most that close one in the
     others, never: blocks in which none ever closes, both of `looked_at` blocks. tried: whether a run would try a
-    version, as far as sizes tell; why: in words."""
+    version, as far as sizes tell; why: in words. weighed_cells: joint cells whose weights would be others."""
 
     newcomers: int
     blocks: int
@@ -143,6 +143,7 @@ class Changes(Value):
     whole_cells: int
     leaver_cells: int
     changed_cells: int
+    weighed_cells: int
     tried: bool
     why: str
 

@@ -116,7 +116,8 @@ class SampleShown(Shown):
 
 class Published(Shown):
     """What whoever may read the view can find out. at: when the version was made, in UTC; whose: whose a row is, in
-    words; map: of a recoding map whose labels of some column are of numbers."""
+    words; map: of a recoding map whose labels of some column are of numbers; now: how many of the rows are of people
+    who are there now, by their weights, where rows have weights."""
 
     release: str
     view: str
@@ -133,6 +134,7 @@ class Published(Shown):
     sizes: tuple[SizeShown, ...]
     sample: SampleShown
     map: MapShown | None = None
+    now: int | None = None
 
     @property
     def quasi_identifiers(self) -> tuple[ColumnShown, ...]:

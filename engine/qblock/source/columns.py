@@ -21,6 +21,9 @@ from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension, Expression
 from qblock.warehouse.values import load_dimension
 
+WEIGHT = "qblock weight"
+"""The weights of rows, as texts, where a relation stands for the source and people of it have left; NULL for 1."""
+
 
 def tables_read(spec: Spec) -> list[TableName]:
     """Every table of the warehouse that a run reads: the source, hierarchies, priors, populations and guards."""

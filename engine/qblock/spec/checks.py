@@ -7,7 +7,7 @@ from typing import Any
 from qblock.errors import choices
 from qblock.metrics import METRICS
 from qblock.spec.document import Document, Path, Scalar
-from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, Spec
+from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, WEIGHTS_NAME, Spec
 from qblock.spec.privacy import Requirement
 
 ONLY: dict[str, tuple[str, ...]] = {
@@ -58,7 +58,7 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
     for name in section(document, "search", "weights"):
         if name not in quasi:
             document.wrong(("search", "weights", name), f"{name} is not a quasi_identifier; {choices(quasi, name)}")
-    renamed = [*HELPER_VIEWS, *(f"{name}_{end}" for name in quasi for end in BOUND_ENDS), "people"]
+    renamed = [*HELPER_VIEWS, *(f"{name}_{end}" for name in quasi for end in BOUND_ENDS), "people", WEIGHTS_NAME]
     for name in section(document, "publish", "names"):
         if name not in renamed:
             what = f"{name} is neither a helper view nor a column of bounds; {choices(renamed, name)}"
@@ -89,6 +89,31 @@ def check_people(document: Document, spec: Spec) -> None:
         )
     if what is not None:
         document.wrong(("publish", "people"), what)
+
+
+def check_weights(document: Document, spec: Spec) -> None:
+    """Record why rows cannot have weights, or not under the name that these would have."""
+    if not spec.shows_weights:
+        return
+    if not spec.lags:
+        reason = "`entity: COLUMN`, which says who a row is of"
+        if spec.entity is not None:
+            waived = spec.versions.joint == "none"
+            reason = f"`versions: {{{'joint: episodes' if waived else 'on_refusal: hold_back'}}}`"
+        document.wrong(
+            ("publish", "weights"),
+            f"weights say how many of those shown are still there, where versions lag behind, and need {reason}; add "
+            "it, or leave `weights` out",
+        )
+    name = spec.publish.names.get(WEIGHTS_NAME, WEIGHTS_NAME)
+    others = [column for column, attribute in spec.attributes.items() if attribute.role != "identifying"]
+    taken = next((column for column in others if column.casefold() == name.casefold()), None)
+    if taken is not None:
+        document.wrong(
+            ("attributes", taken),
+            f"column {taken} is published, and the weight of each row would be, too, as {name}; give that another "
+            f"name: publish: {{names: {{{WEIGHTS_NAME}: share_present}}}}, or write publish: {{weights: false}}",
+        )
 
 
 def check_newcomers(document: Document, spec: Spec) -> None:

@@ -41,7 +41,8 @@ def canonical(spec: Spec) -> str:
 
     Keys are sorted, except that columns stay in their order, which is that of a node's levels.
     """
-    publish, said = dataclasses.replace(spec.publish, view=spec.view), spec.on_refusal
+    weighted = None if spec.publish.weights == (spec.newcomers is not None) else spec.publish.weights
+    publish, said = dataclasses.replace(spec.publish, view=spec.view, weights=weighted), spec.on_refusal
     default = dataclasses.replace(spec, versions=dataclasses.replace(spec.versions, on_refusal=None)).on_refusal
     versions = dataclasses.replace(spec.versions, on_refusal=None if said == default else said)
     plain = _plain(dataclasses.replace(spec, publish=publish, versions=versions))

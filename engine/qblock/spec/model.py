@@ -52,6 +52,8 @@ Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
 ROLES: tuple[Role, ...] = get_args(Role)
 RangesShown = Literal["columns", "native", "text"]
 HELPER_VIEWS = ("columns", "levels", "blocks", "version", "guarantees")
+WEIGHTS_NAME = "weight"
+"""The column of weights, unless the spec names it."""
 BOUND_ENDS = ("low", "high", "from", "until", "range")
 NAMES = {"type": "object", "additionalProperties": {"type": "string"}}
 OnRefusal = Literal["refuse", "hold_back"]
@@ -250,8 +252,8 @@ class Search:
 class Publish:
     """Where the release goes. view None: named as the release (a loaded spec has it filled in).
 
-    ranges None: as the version that readers see has them, and as columns where there is none. storage_version None:
-    1.5.
+    ranges None: as the version that readers see has them, and as columns where there is none. weights None: as
+    `Spec.shows_weights` says. storage_version None: 1.5.
     """
 
     url: Url | None = key(
@@ -268,12 +270,19 @@ class Publish:
         default=None,
     )
     names: Annotated[dict[str, Name], Checked(_names, NAMES)] = key(
-        "Other names for helper views and for the columns of bounds and of people, by their own.",
+        "Other names for helper views and for the columns of bounds, of people and of weights, by their own.",
         {"levels": "stays_labels", "age_low": "age_from"},
         default_factory=dict,
     )
     people: Flag = key(
         "Whether it is published how many people each block has, with `count: entities`.", True, False, default=False
+    )
+    weights: Flag | None = key(
+        "Whether each row has a weight, by which those who left are not counted; unless given, with newcomers in "
+        "cohorts.",
+        True,
+        False,
+        default=None,
     )
     lock_timeout: Seconds = key("Seconds that readers may have to wait behind a publication.", 1, default=1)
     storage_version: StorageVersion | None = key(
@@ -493,8 +502,7 @@ class Spec:
         """Why newcomers of such a release are not shown as cohorts; empty where they are."""
         models = [model for requirement in self.privacy for model in requirement.models]
         reasons = {
-            "versions that are checked together and lag behind": not self.checked_together
-            or self.on_refusal != "hold_back",
+            "versions that are checked together and lag behind": not self.lags,
             "`count: rows`": self.bundles,
             "`suppression_limit: 0`": bool(self.suppression_limit),
             "one release to its readers, without versions.audience": bool(self.versions.audience),
@@ -503,6 +511,16 @@ class Spec:
             ),
         }
         return next((needed for needed, missing in reasons.items() if missing), "")
+
+    @property
+    def lags(self) -> bool:
+        """Whether versions lag behind the source, so that those who left may still be shown."""
+        return self.checked_together and self.on_refusal == "hold_back"
+
+    @property
+    def shows_weights(self) -> bool:
+        """Whether each row is published with a weight."""
+        return self.newcomers is not None if self.publish.weights is None else self.publish.weights
 
     @property
     def weights(self) -> tuple[Fraction, ...]:

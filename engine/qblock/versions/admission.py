@@ -19,12 +19,14 @@ from qblock.errors import Refused
 from qblock.ledger.events import canonical
 from qblock.ledger.store import Store
 from qblock.source import SourceTable
-from qblock.source.columns import columns_read
+from qblock.source.columns import WEIGHT, columns_read
 from qblock.spec import Spec
+from qblock.versions.batching.state import Cell
+from qblock.versions.batching.weights import Stated
 from qblock.versions.crosswalk import Crosswalk, as_text, fresh_name, load_texts, open_crosswalk
 from qblock.versions.episodes import NOTHING
 from qblock.versions.gate import members
-from qblock.versions.pending.state import Layout, Row
+from qblock.versions.pending.state import Layout, Row, cell_text
 from qblock.versions.recorded import (
     DIGEST,
     UNIT,
@@ -295,7 +297,7 @@ class ShownState:
     steady job makes shows them.
 
     layout: its columns; gone: digests of the units of the snapshot that are in it no more; rows: units that are new,
-    or shown otherwise than in the snapshot.
+    or shown otherwise than in the snapshot; stated: of the cells of which not everybody is stated to be present.
     """
 
     instead: ClassVar[bool] = True
@@ -304,13 +306,14 @@ class ShownState:
     layout: Layout
     gone: Collection[str] = ()
     rows: Mapping[str, Row] = field(default_factory=dict)
+    stated: Mapping[Cell, Stated] = field(default_factory=dict)
 
     def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
-        """The state as a query with the columns that a release reads, and digests."""
+        """The state as a query with the columns that a release reads, digests, and weights as texts (1: NULL)."""
         rows = self.rows
         with open_crosswalk(self.store, session) as crosswalk:
             t, own = crosswalk.tables.shown, crosswalk.own
-            query = sa.select(t.c.entity, t.c.place, t.c.value).where(t.c.release == self.spec.release)
+            query = self._units(t, own).where(t.c.release == self.spec.release)
             without = sorted({*self.gone, *rows})
             if without:
                 loaded = load_texts(own, entity=without)
@@ -320,15 +323,27 @@ class ShownState:
                 sa.select(sa.func.max(size(t.c.value))).where(t.c.release == self.spec.release)
             )
         values = [str(row.unit.values[-1]) for row in rows.values()]
-        new = load_texts(session, entity=rows, place=[row.place for row in rows.values()], value=values)
-        state = sa.union_all(
-            sa.select(kept.c.entity, kept.c.place, kept.c.value), sa.select(new.c.entity, new.c.place, new.c.value)
-        ).subquery("qblock_state")
+        given = [self._weight(row.unit.cell) for row in rows.values()]
+        new = load_texts(session, entity=rows, place=[row.place for row in rows.values()], value=values, weight=given)
+        both = (sa.select(of.c.entity, of.c.place, of.c.value, of.c.weight) for of in (kept, new))
+        state = sa.union_all(*both).subquery("qblock_state")
         if self.spec.bundles:
             most = max(int(longest or 1), *(len(rows_of(value)) for value in values), 1)
             return self._rows(session, state, columns, most)
         values_of = self._values(session, state, columns)
-        return sa.select(state.c.entity.label(DIGEST), *values_of).subquery("qblock_shown")
+        shown = (state.c.entity.label(DIGEST), state.c.weight.label(WEIGHT), *values_of)
+        return sa.select(*shown).subquery("qblock_shown")
+
+    def _units(self, t: sa.Table, own: Session) -> Query:
+        read = (t.c.entity, t.c.place, t.c.value)
+        if not self.stated:
+            return sa.select(*read, sa.cast(sa.null(), sa.Text).label("weight"))
+        weights = load_texts(own, cell=map(cell_text, self.stated), weight=map(self._weight, self.stated))
+        return sa.select(*read, weights.c.weight).select_from(t.outerjoin(weights, weights.c.cell == t.c.cell))
+
+    def _weight(self, cell: Cell) -> str | None:
+        stated = self.stated.get(cell)
+        return None if stated is None else repr(stated.weight)
 
     def _values(self, session: Session, state: sa.FromClause, columns: dict[str, Column]) -> list[sa.Label[Any]]:
         named = [(name, state.c.place, i) for i, name in enumerate(self.layout.quasi)]
@@ -341,7 +356,9 @@ class ShownState:
         numbers = session.load(fresh_name(), pa.table({"n": pa.array(range(1, longest + 1), pa.int64())}))
         joined = units.join(numbers, numbers.c.n <= size(units.c.value))
         row = row_of(units.c.value, numbers.c.n)
-        rows = sa.select(units.c.entity, units.c.place, row.label("value")).select_from(joined).subquery("qblock_rows")
+        read = (units.c.entity, units.c.place, units.c.weight, row.label("value"))
+        rows = sa.select(*read).select_from(joined).subquery("qblock_rows")
         person = owner(rows.c.entity)
         who = [rows.c.entity.label(UNIT), person.label(DIGEST), person.label(self.spec.entity)]
+        who.append(rows.c.weight.label(WEIGHT))
         return sa.select(*who, *self._values(session, rows, columns)).subquery("qblock_shown")

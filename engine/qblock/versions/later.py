@@ -28,4 +28,4 @@ def later_versions(spec: Spec) -> list[str]:
 
 def lags(spec: Spec) -> bool:
     """Whether versions of a release lag behind the source."""
-    return spec.checked_together and spec.on_refusal == "hold_back"
+    return spec.lags

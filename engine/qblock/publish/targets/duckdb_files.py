@@ -61,7 +61,7 @@ def store_helpers(session: Session, spec: Spec, schema: quoted_name, shown: Show
 def finish(connection: duckdb.DuckDBPyConnection, spec: Spec, table: str, columns: Sequence[PublishedColumn]) -> None:
     """Make the view of the blocks, and say in comments what everything in the file is."""
     schema, named = quote(spec.publish.schema), names(spec.view, spec.publish.names)
-    selected, grouped = block_columns(columns, quote)
+    selected, grouped = block_columns(spec, columns, quote)
     view, blocks = f"{schema}.{quote(spec.view)}", f"{schema}.{quote(named['blocks'])}"
     connection.execute(f"CREATE VIEW {blocks} AS SELECT {selected} FROM {schema}.{quote(table)} GROUP BY {grouped}")
     connection.execute(f"COMMENT ON VIEW {view} IS {quote_text(view_comment(spec))}")

@@ -113,7 +113,7 @@ class Views(View):
         it."""
         there, blocks = facts_of(connection, self.schema, [view.name for view in self._views]), self.helpers["blocks"]
         self.check_replaceable(connection, there.get(self.name), [(c.name, c.type) for c in columns])
-        blocks.check_replaceable(connection, there.get(blocks.name), _of_blocks(columns))
+        blocks.check_replaceable(connection, there.get(blocks.name), _of_blocks(self.spec, columns))
 
     def make_all(
         self, connection: sa.Connection, layout: Layout, columns: Sequence[PublishedColumn], attempt: Attempt
@@ -141,13 +141,13 @@ class Views(View):
         stored = layout.stored
         shown = ", ".join(quote(n) if n == place else f"{quote(place)} AS {quote(n)}" for n, place in stored.items())
         version = f"FROM {SCHEMA}.{quote(layout.table)}"
-        selected, grouped = block_columns(columns, lambda name: quote(stored[name]))
+        selected, grouped = block_columns(self.spec, columns, lambda name: quote(stored[name]))
         says = (view_comment(self.spec), column_comments(self.spec, columns))
         definitions: dict[str, Definition] = {
             "rows": (f"{self.begin} AS SELECT {shown} {version}", [(c.name, c.type) for c in columns], says),
             "blocks": (
                 f"{self.helpers['blocks'].begin} AS SELECT {selected} {version} GROUP BY {grouped}",
-                _of_blocks(columns),
+                _of_blocks(self.spec, columns),
                 (BLOCKS_SAY.format(view=self.name), {}),
             ),
         }
@@ -231,8 +231,9 @@ class Views(View):
             connection.execute(sa.text(statement), {"release": self.spec.release, "version": version})
 
 
-def _of_blocks(columns: Sequence[PublishedColumn]) -> Columns:
+def _of_blocks(spec: Spec, columns: Sequence[PublishedColumn]) -> Columns:
     shown = [(c.name, c.type) for c in columns if c.role in OF_BLOCKS and c.role != "people"]
-    number, rows = block_names(columns)
+    number, rows, now = block_names(spec, columns)
     people = [(c.name, c.type) for c in columns if c.role == "people"]
-    return [(number, "bigint"), *shown, (rows, "bigint"), *people]
+    weights = [(now, "bigint") for c in columns if c.role == "weight"]
+    return [(number, "bigint"), *shown, (rows, "bigint"), *people, *weights]

@@ -94,7 +94,7 @@ class SparkHelpers:
     def texts(self, table: str, columns: Sequence[PublishedColumn]) -> Texts:
         """What each helper view says and shows. table: the published one of the version."""
         kept = {self.names[helper.kind]: (self.says[helper.kind], _of(helper, self.schema, table)) for helper in KEPT}
-        selected, grouped = block_columns(columns, quote_name, quote_name, "CAST({} AS BIGINT)")
+        selected, grouped = block_columns(self.spec, columns, quote_name, quote_name, "CAST({} AS BIGINT)")
         text = f"SELECT {selected} FROM {quoted(self.schema, table)} GROUP BY {grouped}"
         return kept | {self.names["blocks"]: (self.says["blocks"], text)}
 

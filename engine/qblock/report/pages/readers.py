@@ -27,7 +27,7 @@ def verdict_page(report: Report) -> Sequence[Part]:
         Text(_verdict(shown), "verdict" if all(guarantee.holds for guarantee in shown.guarantees) else "failed"),
         Text(
             f"{shown.view} shows {counted(shown.rows, 'row')} in {counted(shown.blocks, 'block')} of rows that read "
-            f"the same in {known}. {shown.whose} The version was made on {shown.at} (UTC)."
+            f"the same in {known}. {shown.whose}{_now(shown)} The version was made on {shown.at} (UTC)."
         ),
         Points(
             "What is promised",
@@ -36,6 +36,12 @@ def verdict_page(report: Report) -> Sequence[Part]:
         Points("What is not promised", _limits(shown, known)),
         Signature(),
     )
+
+
+def _now(shown: Published) -> str:
+    if shown.now is None:
+        return ""
+    return f" By their weights {shown.now} of the rows {'is' if shown.now == 1 else 'are'} of people who are there now."
 
 
 def _older(report: Report) -> list[Part]:

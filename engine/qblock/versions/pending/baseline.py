@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import sqlalchemy as sa
 
@@ -12,6 +13,7 @@ from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.versions.admission import frozen
 from qblock.versions.batching.state import Cell, Memory, Unit
+from qblock.versions.batching.weights import Stated
 from qblock.versions.crosswalk import FAILED, LEFT, OUT, Crosswalk, fresh_name
 from qblock.versions.episodes import PUBLISHED, episodes, next_episodes, placed, roll
 from qblock.versions.gate import members
@@ -45,7 +47,7 @@ def begin_state(crosswalk: Crosswalk, spec: Spec, source: SourceTable, candidate
     hidden = [cell for cell, shown in zip(cells, candidate.shown, strict=True) if shown != PUBLISHED]
     if len(recorded(crosswalk, release)) == 1:
         write_units(crosswalk, candidate, texts, joined, cells)
-        write_state(crosswalk, release, _first_state(layout, candidate.about, candidate.about, hidden, types))
+        write_state(crosswalk, release, _first_state(spec, candidate.about, candidate.about, hidden, types))
     else:
         now = sa.select(texts.c.entity, candidate.rows.c.block, texts.c.place, texts.c.value).select_from(joined)
         past = _past(crosswalk, spec, next_episodes(crosswalk, release, candidate.rows, candidate.about.key))
@@ -61,7 +63,7 @@ def begin_state(crosswalk: Crosswalk, spec: Spec, source: SourceTable, candidate
         write_state(
             crosswalk,
             release,
-            _first_state(layout, candidate.about, candidate.about, frozen_cells, types, left_alone),
+            _first_state(spec, candidate.about, candidate.about, frozen_cells, types, left_alone),
             (),
             rows,
         )
@@ -69,7 +71,7 @@ def begin_state(crosswalk: Crosswalk, spec: Spec, source: SourceTable, candidate
 
 
 def _first_state(
-    layout: Layout,
+    spec: Spec,
     newest: RecordedVersion,
     first: RecordedVersion,
     hidden: Iterable[Cell],
@@ -79,7 +81,8 @@ def _first_state(
     cells = frozenset(hidden)
     memory = Memory(run=1, version=1, frozen=cells | frozenset(stuck))
     blocks = frozenset(cell.block for cell in cells)
-    return State(layout, newest.node, memory, first.key.version, hidden=blocks, types=types)
+    stated: dict[Cell, Stated] | None = {} if spec.shows_weights else None
+    return State(Layout.of(spec), newest.node, memory, first.key.version, hidden=blocks, types=types, stated=stated)
 
 
 def _past(crosswalk: Crosswalk, spec: Spec, history: Query) -> dict[str, tuple[str, list[str]]]:
@@ -130,5 +133,7 @@ def adopt_newest(crosswalk: Crosswalk, spec: Spec, shown: frozenset[int]) -> boo
         if row["entity"] in failed:
             frozen_cells.add(cell)
     set_apart(crosswalk, release, [entity for entity in past if entity not in rows], LEFT, OUT, None)
-    write_state(crosswalk, release, _first_state(layout, newest, own_versions[0], hidden, {}, frozen_cells), (), rows)
+    # Who had left by then was shown without a weight.
+    first = _first_state(spec, newest, own_versions[0], hidden, {}, frozen_cells)
+    write_state(crosswalk, release, replace(first, stated=None), (), rows)
     return True

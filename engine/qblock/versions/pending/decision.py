@@ -21,6 +21,7 @@ from qblock.versions.batching.proposals import by_block, in_cohorts, nobody
 from qblock.versions.batching.rules import Coin, Rules, combine_rules, no_coin, private_coin, rules_for
 from qblock.versions.batching.state import Block, Cell, Histogram, Kind, Memory, Person, Unit, Value
 from qblock.versions.batching.step import Step, standing, step
+from qblock.versions.batching.weights import NOTHING, Stated, moved, partly, restated
 from qblock.versions.crosswalk import (
     ASIDE,
     CELL,
@@ -89,7 +90,8 @@ class Decision:
     state: to be remembered; gone: units that are shown no more; rows: units that are new or shown otherwise; out: who
     is set apart for good, and why; batches: how many were decided; failed: by kind; detail: counts for the private
     ledger; stands: nothing was tried, since batches that closed before are to be shown first; cohort: the map of the
-    newcomers who closed; by_time: whether newcomers close because time goes by, also where nothing changed.
+    newcomers who closed; by_time: whether newcomers close because time goes by, also where nothing changed; weighed:
+    joint cells that show who they did and have other weights.
     """
 
     state: State
@@ -103,12 +105,13 @@ class Decision:
     stands: bool
     cohort: Mapping[str, Any] | None = None
     by_time: bool = False
+    weighed: int = 0
 
     @property
     def quiet(self) -> bool:
         """Whether the run tried no batch and found the same people in the same state as the run before."""
         waits = self.by_time and bool(self.detail.get("newcomers_waiting"))
-        return not (waits or self.batches or self.gone or self.rows or self.out)
+        return not (waits or self.batches or self.gone or self.rows or self.out or self.weighed)
 
 
 def shared(spec: Spec, versions: Sequence[RecordedVersion]) -> bool:
@@ -170,7 +173,7 @@ def decide(
     withdrawn = {*queued, *entities_apart(crosswalk, release, [FAILED])}
     everybody = 0 if spec.bundles else int(source.session.scalar(sa.select(sa.func.count()).select_from(whole)))
     changes = differences(crosswalk, source, state.node, state.layout, state.memory.pending, withdrawn)
-    rows = _concerned(crosswalk, release, changes)
+    rows = _concerned(crosswalk, release, changes, state)
     shown = {entity: row.unit for entity, row in rows.items()}
     present = {entity: Person(new.block, new.value) for entity, new in changes.newcomers.items()}
     present |= {
@@ -219,6 +222,10 @@ def decide(
             owner=owner_of,
         )
     after = _state_after(state, result, sizes, newest if stands or result.published else None)
+    weighed = 0
+    if not stands:
+        stated, weighed = stated_after(spec, state, shown, result.shown, present, rules.k)
+        after = replace(after, stated=stated)
     new = {
         entity: Row(unit, rows[entity].place if entity in rows else _place(unit, changes.newcomers[entity], division))
         for entity, unit in result.shown.items()
@@ -261,6 +268,7 @@ def decide(
         "batches_closed": dict(counts.closed),
         "batches_failed": dict(counts.failed),
         "batches_aside": counts.aside,
+        "cells_weighed": weighed,
     }
     return Decision(
         after,
@@ -276,7 +284,23 @@ def decide(
         # The map of a cohort of which no box passed is of no version.
         cohort=division.stated if division is not None and counts.closed.get(Kind.NEWCOMERS.value) else None,
         by_time=newcomers is not None,
+        weighed=weighed,
     )
+
+
+def stated_after(
+    spec: Spec, state: State, before: Mapping[str, Unit], shown: Mapping[str, Unit], present: Collection[str], k: int
+) -> tuple[dict[Cell, Stated] | None, int]:
+    """How many people of each cell are stated to be present from now on, and of how many cells that have the same
+    people another number is stated. before, shown: what is shown of the cells that are looked at, until now and then.
+    """
+    if not spec.shows_weights:
+        return None, 0
+    last = state.stated
+    were, are = (Counter(unit.cell for unit in units.values()) for units in (before, shown))
+    absent = Counter(unit.cell for entity, unit in shown.items() if entity not in present)
+    numbers = restated(last or {}, {} if last is None else were, are, absent, k)
+    return partly(numbers), moved(last or {}, numbers, were)
 
 
 def newcomers_of(source: SourceTable, other_releases: bool) -> Newcomers | None:
@@ -292,10 +316,12 @@ def _place(unit: Unit, newcomer: Newcomer, division: Division | None) -> str:
     return newcomer.place if division is None else joined_text([str(label) for label in unit.cell.block])
 
 
-def _concerned(crosswalk: Crosswalk, release: str, changes: Differences) -> dict[str, Row]:
-    """Everybody in the cells of those who left or changed, and somebody of another cell."""
+def _concerned(crosswalk: Crosswalk, release: str, changes: Differences, state: State) -> dict[str, Row]:
+    """Everybody in the cells of those who left or changed, or of whom not everybody was present; and somebody of
+    another cell."""
     concerned = {*changes.left, *changes.values}
     cells = cells_of(crosswalk, release, concerned) if concerned else set()
+    cells |= set(map(cell_text, state.stated or ()))
     rows = units_in(crosswalk, release, cells) if cells else {}
     rows |= another_unit(crosswalk, release, cells)
     return {entity: row for entity, row in rows.items() if entity not in changes.gone}
@@ -388,7 +414,7 @@ def refine(crosswalk: Crosswalk, release: str, moved: Mapping[str, str]) -> None
     state = read_state(crosswalk, release)
     assert state is not None
     rows = units_in(crosswalk, release, cells_of(crosswalk, release, moved))
-    split, frozen = {}, set(state.memory.frozen)
+    split, frozen, stated = {}, set(state.memory.frozen), dict(state.stated or {})
     for entity, label in moved.items():
         if entity not in rows:
             continue
@@ -397,9 +423,11 @@ def refine(crosswalk: Crosswalk, release: str, moved: Mapping[str, str]) -> None
         cell = Cell(block_of(label), before.cell.first, before.cell.changed, digest)
         if before.cell in state.memory.frozen:
             frozen.add(cell)
+        stated |= {before.cell: NOTHING, cell: NOTHING}
         split[entity] = rows[entity]._replace(unit=before._replace(cell=cell))
     memory = replace(state.memory, frozen=frozenset(frozen))
-    write_state(crosswalk, release, replace(state, memory=memory), (), split)
+    after = replace(state, memory=memory, stated=None if state.stated is None else stated)
+    write_state(crosswalk, release, after, (), split)
 
 
 def sizes_of(crosswalk: Crosswalk, spec: Spec, state: State, first: RecordedVersion, rules: Rules) -> Sizes:

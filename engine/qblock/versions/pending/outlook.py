@@ -21,9 +21,9 @@ from qblock.versions.crosswalk import FAILED, QUEUED, Crosswalk
 from qblock.versions.episodes import VersionKey
 from qblock.versions.explanation import plural
 from qblock.versions.pending.cohorts import due, least_box
-from qblock.versions.pending.decision import newcomers_of, rules_of, sensitive_of, shared, sizes_of
+from qblock.versions.pending.decision import newcomers_of, rules_of, sensitive_of, shared, sizes_of, stated_after
 from qblock.versions.pending.differences import Differences, differences
-from qblock.versions.pending.state import State, another_unit, cells_of, units_in
+from qblock.versions.pending.state import State, another_unit, cell_text, cells_of, units_in
 from qblock.versions.people import entities_apart
 from qblock.versions.recorded import recorded
 
@@ -44,7 +44,8 @@ class Outlook:
     which no batch ever closes; both of `looked_at` blocks, where there are too many. leavers: shown, and not in the
     source, or withdrawn; changed: shown with another value; units, where people have several rows. whole_cells: joint
     cells that everybody has left; leaver_cells: others of which
-    enough have left; changed_cells: in which as many changed as a batch needs, at least. gone: shown, and erased since;
+    enough have left; changed_cells: in which as many changed as a batch needs, at least; weighed_cells: whose weights
+    would be others, whatever passes. gone: shown, and erased since;
     stopped: a run before decided, and published nothing. together: whether newcomers close as one cohort, whichever
     their blocks."""
 
@@ -60,6 +61,7 @@ class Outlook:
     whole_cells: int
     leaver_cells: int
     changed_cells: int
+    weighed_cells: int
     gone: int
     stopped: bool
     together: bool = False
@@ -67,8 +69,11 @@ class Outlook:
     @property
     def tried(self) -> bool:
         """Whether a run would try a version, as far as sizes tell."""
-        batches = self.closing_blocks + self.whole_cells + self.leaver_cells + self.changed_cells
-        return bool(self.stopped or self.gone or batches)
+        return bool(self.stopped or self.gone or self._batches or self.weighed_cells)
+
+    @property
+    def _batches(self) -> int:
+        return self.closing_blocks + self.whole_cells + self.leaver_cells + self.changed_cells
 
     def to_json(self) -> dict[str, Any]:
         """What docs/json.md describes."""
@@ -97,7 +102,10 @@ class Outlook:
             parts.append(f"values of enough people changed in {plural(self.changed_cells, 'joint cell')}")
         if self.gone:
             parts.append(f"{plural(self.gone, 'person')} who withdrew would be shown no more")
-        return f"as far as sizes tell a new version would be tried: {', '.join(parts)}; {NOT_LOOKED_AT}"
+        if self.weighed_cells:
+            parts.append(f"the weights of {plural(self.weighed_cells, 'joint cell')} would be others")
+        unknown = f"; {NOT_LOOKED_AT}" if self._batches else ""
+        return f"as far as sizes tell a new version would be tried: {', '.join(parts)}{unknown}"
 
     def _waiting(self) -> str:
         parts = []
@@ -179,7 +187,7 @@ def outlook(crosswalk: Crosswalk, source: SourceTable, state: State, newest: int
         newcomers = _by_block(Counter(newcomer.block for newcomer in changes.newcomers.values()), sizes)
     else:
         newcomers = _as_cohort(changes, state, cohorts, least_box(spec, cohorts, rules, sizes.of_whole))
-    whole, leaver_cells, changed_cells = _cells(crosswalk, source, state, changes, rules)
+    whole, leaver_cells, changed_cells, weighed = _cells(crosswalk, source, state, changes, rules)
     return Outlook(
         newcomers=len(changes.newcomers),
         **newcomers,
@@ -188,6 +196,7 @@ def outlook(crosswalk: Crosswalk, source: SourceTable, state: State, newest: int
         whole_cells=whole,
         leaver_cells=leaver_cells,
         changed_cells=changed_cells,
+        weighed_cells=weighed,
         gone=len(changes.gone),
         stopped=state.awaits == newest,
     )
@@ -195,13 +204,14 @@ def outlook(crosswalk: Crosswalk, source: SourceTable, state: State, newest: int
 
 def _cells(
     crosswalk: Crosswalk, source: SourceTable, state: State, changes: Differences, rules: Rules
-) -> tuple[int, int, int]:
-    """Joint cells that may go whole, of which enough have left, and in which values of enough people changed."""
+) -> tuple[int, int, int, int]:
+    """Joint cells that may go whole, of which enough have left, in which values of enough people changed, and whose
+    weights would be others."""
     spec, release = source.spec, source.spec.release
     concerned = {*changes.left, *changes.values}
-    if not concerned:
-        return 0, 0, 0
-    cells = cells_of(crosswalk, release, concerned)
+    if not (concerned or state.stated):
+        return 0, 0, 0, 0
+    cells = cells_of(crosswalk, release, concerned) | set(map(cell_text, state.stated or ()))
     rows = units_in(crosswalk, release, cells) | another_unit(crosswalk, release, cells)
     units = {entity: row.unit for entity, row in rows.items() if entity not in changes.gone}
     # As they are shown: a new value is nobody's before it is.
@@ -221,15 +231,17 @@ def _cells(
         if left > len(batch.members):
             whole.add(batch.cell)
             left -= len(batch.members)
+    there = {entity: unit for entity, unit in units.items() if unit.cell not in whole}
+    _, weighed = stated_after(spec, state, units, there, present, rules.k)
     if not rules.cells:
-        return len(whole), 0, 0
+        return len(whole), 0, 0, weighed
     staying = {cell: people for cell, people in members.items() if cell not in whole}
     counted = sensitive_of(spec, state.layout)
     batches = in_cells(
         units, staying, present, {}, state.memory, rules, lambda value: counted(str(value)), leave, lambda *_: ()
     )
     changed = _changed(units, changes, state, rules, leave)
-    return len(whole), sum(1 for _ in batches), len(changed - whole)
+    return len(whole), sum(1 for _ in batches), len(changed - whole), weighed
 
 
 def _changed(units: Mapping[str, Unit], changes: Differences, state: State, rules: Rules, leave: int) -> set[Cell]:

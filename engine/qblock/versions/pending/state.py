@@ -20,6 +20,7 @@ from qblock.errors import QblockError
 from qblock.ledger.events import canonical
 from qblock.spec import Spec, spec_digest
 from qblock.versions.batching.state import Block, Cell, Memory, Pending, Unit
+from qblock.versions.batching.weights import Stated
 from qblock.versions.crosswalk import Crosswalk, as_text, clear, load_texts, pad
 from qblock.versions.recorded import Candidate
 
@@ -54,7 +55,8 @@ class State:
     block that was never shown; first: the number of that version; hidden: the blocks that it suppressed. moments: when
     the runs were from which on somebody has waited, as ISO text. closed, failed: batches so far, by kind. types: of the
     columns that are published as they are. awaits: the newest version when batches closed that no version has shown
-    yet, or None.
+    yet, or None. stated: how many people of a cell are stated to be present, where that is not all of them; None where
+    rows have no weights.
     """
 
     layout: Layout
@@ -69,12 +71,15 @@ class State:
     failed: Mapping[str, int] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     awaits: int | None = None
+    stated: Mapping[Cell, Stated] | None = None
 
     def text(self) -> str:
         """Canonical JSON, without what is kept by person."""
         memory = self.memory
         plain = {name: getattr(self, name) for name in ("first", "whole", "awaits")}
         plain |= {name: dict(getattr(self, name)) for name in ("closed", "failed", "types")}
+        if self.stated is not None:
+            plain["stated"] = sorted([cell_text(cell), *number] for cell, number in self.stated.items())
         return canonical(
             {
                 "form": SHOWN,
@@ -111,6 +116,7 @@ class State:
             sizes={block_of(block): n for block, n in kept["sizes"]},
             moments={int(run): moment for run, moment in kept["moments"].items()},
             awaits=kept.get("awaits"),
+            stated={cell_of(cell): Stated(*number) for cell, *number in kept["stated"]} if "stated" in kept else None,
             **{name: kept[name] for name in ("first", "whole", "closed", "failed", "types")},
         )
 

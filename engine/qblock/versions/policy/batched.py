@@ -155,7 +155,8 @@ class Batched:
         if source.recoding is not None and decision.cohort is not None:
             source.recoding.add_cohorts([*maps, decision.cohort])
         self._note(decision, source.quarantined)
-        self.admission = ShownState(self.spec, self.store, self.state.layout, decision.gone, decision.rows)
+        state, gone, rows = self.state, decision.gone, decision.rows
+        self.admission = ShownState(self.spec, self.store, state.layout, gone, rows, state.stated or {})
         admitted = self._with_baseline(reopen(self.admission), self.state.first)
         self.detail, self.behind = dict(decision.detail), decision.behind
         return admitted
