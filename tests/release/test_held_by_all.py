@@ -100,16 +100,25 @@ def test_drawn_visits(make_job: MakeJob, search: dict[str, Any], seed: int) -> N
     assert published_ok(job, visits)
 
 
-@pytest.mark.parametrize("search", [{}, MAP], ids=["node", "map"])
-def test_by_sizes_the_remedy_is_printed_and_helps(make_job: MakeJob, search: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("search", "said", "remedy"),
+    [
+        ({}, r"Write `search: \{choose_from: minimal\}`", {"choose_from": "minimal"}),
+        (MAP, r"write `search: \{box: \{least: 4\}\}`", {"choose_from": "sizes", "box": {"least": 4}}),
+    ],
+    ids=["node", "map"],
+)
+def test_by_sizes_the_remedy_is_printed_and_helps(
+    make_job: MakeJob, search: dict[str, Any], said: str, remedy: dict[str, Any]
+) -> None:
     """Sizes alone choose, so that the block is found too late; and who is asked otherwise is not barred."""
     job = job_of(make_job, COMMON, search={**search, "choose_from": "sizes"}, privacy=K)
-    with pytest.raises(Refused, match=r"Write `search: \{choose_from: minimal\}`") as refused:
+    with pytest.raises(Refused, match=said) as refused:
         job.run()
     assert "search.node" not in str(refused.value)
     with pytest.raises(Refused, match="the spec asks the same"):
         job.run()
-    assert job.set(search={**search, "choose_from": "minimal"}).run().status == "published"
+    assert job.set(search={**search, **remedy}).run().status == "published"
     assert published_ok(job, COMMON)
 
 

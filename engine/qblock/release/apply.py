@@ -102,7 +102,8 @@ def _search_step(planned: Plan, models: tuple[str, ...]) -> Step:
         return Search(strategy, search.choose_from, search.choose_by, models)
     if planned.current is not None and spec.versions.joint != "none":
         return CheckMap(planned.current, models)
-    return SearchMap(strategy, search.within is None, search.choose_from, search.choose_by, models)
+    least = None if search.box is None else search.box.least
+    return SearchMap(strategy, search.within is None, search.choose_from, search.choose_by, least, spec.count, models)
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,8 @@ class SearchMap(Choose):
     from_node: bool
     choose_from: str
     choose_by: str
+    least: int | None
+    count: str
     models: tuple[str, ...]
 
     def describe(self) -> str:
@@ -237,8 +240,10 @@ class SearchMap(Choose):
         begin = f"Search the lattice ({self.strategy}), and split from its top and from its best node"
         if not self.from_node:
             begin = f"Split from the top of the lattice ({self.strategy})"
+        least = f" of at least {self.least} {'people' if self.count == 'entities' else 'rows'}" if self.least else ""
         return (
-            f"{begin} into boxes {what} {', '.join(self.models)}; choose splits by {self.choose_by.replace('_', ' ')}."
+            f"{begin} into boxes{least} {what} {', '.join(self.models)}; choose splits by "
+            f"{self.choose_by.replace('_', ' ')}."
         )
 
 

@@ -47,7 +47,7 @@ CORE = (
     "versions lag by the core of the rules alone: newcomers come in batches, whole joint cells go, and values stay as "
     "first shown, since {} (docs/steady-job.md)"
 )
-TOO_FEW = "no node satisfies the spec: its models need blocks of at least {} {}, and the source has {}. Ask for less"
+TOO_FEW = "no node satisfies the spec: it needs blocks of at least {} {}, and the source has {}. Ask for less"
 NOT_LOOKED = (
     "neither the source nor what is kept was looked at, since a run would end at the rights that are missing; plan "
     "again when they are granted"

@@ -32,8 +32,8 @@ class SearchResult:
     """What a search found. outcome: None where no lattice was searched. chosen: None where nothing satisfies; of a
     recoding map the verdict over its boxes. recoded: the map, where one was searched for; full_domain: with it, what
     would have been chosen without, as JSON. begun: the node that splits of a map begin at; by sizes also one that fails
-    other models. failing: the verdict of what was pinned or chosen by sizes, where it fails. complete: whether the
-    search ended before its time (`search.within`) was over."""
+    other models. failing: the verdict of what was pinned or chosen by sizes, where it fails; remedy: what to write
+    then. complete: whether the search ended before its time (`search.within`) was over."""
 
     task: Task
     choice: Literal["minimal", "sizes", "pinned"]
@@ -46,6 +46,7 @@ class SearchResult:
     full_domain: dict[str, Any] | None = None
     begun: Node | None = None
     failing: Assessment | None = None
+    remedy: str = ""
     complete: bool = True
     queries: int = 0
     seconds: float = 0.0
@@ -174,6 +175,8 @@ def refusal(result: SearchResult) -> Refused:
             reasons.append(f"{verdict.model} asks {limits}; {general} satisfies {satisfied}")
     if top.has_value_of_all:
         reasons.append(f"in {general} there is {HELD_BY_ALL}")
+    if top.has_small_box:
+        reasons.append(f"`search.box` asks {task.spec.least_box:,}, and the source has fewer")
     proved = result.outcome is None or result.outcome.optimality != "within" or task.monotone
     detail = "; ".join(reasons) or f"even {general} has too many rows to suppress"
     kept = in_the_way(task)
@@ -181,6 +184,8 @@ def refusal(result: SearchResult) -> Refused:
     instead = f"Ask for less{f' ({lines} would pass)' if lines else ''}, or coarsen the sensitive attribute"
     if top.has_value_of_all:
         instead = "Leave the rows with a value that everybody has out, in a view of the source"
+    if top.has_small_box:
+        instead = "Write a smaller number there, or leave `box` out"
     if kept:
         are, it = ("is", "it") if len(kept) == 1 else ("are", "them")
         instead = f"`max` of {' and of '.join(kept)} {are} in the way: raise {it}, or ask for less"
@@ -189,12 +194,15 @@ def refusal(result: SearchResult) -> Refused:
 
 
 def _instead_of_it(result: SearchResult) -> str:
-    """What to do where people with several rows all hold a value in a block of what was pinned or chosen by sizes."""
+    """What to do where what was pinned or chosen by sizes fails: people with several rows may all hold a value in a
+    block."""
+    remedy = f". {result.remedy}" if result.remedy else ""
     if result.failing is None or not result.failing.has_value_of_all:
-        return ""
+        return remedy
     known = f": in some blocks there is {HELD_BY_ALL}, so that being in such a block reveals it"
     if result.choice == "sizes":
-        return f"{known}. Write `search: {{choose_from: minimal}}`, which takes no such blocks, or ask for a larger k"
+        without = "`search: {choose_from: minimal}`, which takes no such blocks, or ask for a larger k"
+        return known + (remedy or f". Write {without}")
     if result.task.spec.map_version is not None:
         return f"{known}. Leave `search.node` out, so that a map without such blocks is searched for"
     return f"{known}. Pin a coarser node, or leave `search.node` out"

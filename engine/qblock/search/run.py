@@ -23,6 +23,7 @@ from qblock.source import Admitted, SourceTable, open_recoded, open_source
 from qblock.source.columns import repeated_people
 from qblock.source.open import local_frequency_sets, worth_moving
 from qblock.spec import Spec
+from qblock.spec.model import Box
 from qblock.warehouse import Warehouse, warehouse_of
 from qblock.warehouse.driver_errors import drivers_translated
 from qblock.warehouse.engines import ENGINES, local_warehouse
@@ -31,6 +32,8 @@ from qblock.warehouse.protocol import Session
 if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded
 
+LARGER = (2, 4, 8)
+"""Least sizes of boxes that are tried where a map chosen by sizes fails, in what was asked."""
 Tallies = Callable[[Stage], Pace | None]
 """Gives what is told after each question of a stage."""
 
@@ -161,6 +164,9 @@ def run_search(
         result = _with_node(result, strategy or spec.search.strategy, tally, deadline, best_only=best_only)
     if of_map:
         result = _with_map(result, metrics, tally, deadline)
+    if of_map and result.choice == "sizes" and result.chosen is not None and not result.chosen.satisfied:
+        how = strategy or spec.search.strategy
+        result = replace(result, remedy=_larger_boxes(task, how, deadline, searched=searched))
     if all_nodes:
         nodes, pace = [], tally("nodes")
         for node in task.iter_nodes():
@@ -225,6 +231,25 @@ def _with_map(result: SearchResult, metrics: Metrics, tally: Tallies, deadline: 
     recoded = search_map(result.task, result.begun, lambda: tally("boxes"), deadline)
     chosen, why = verdict_of(recoded, searched=result.outcome is not None)
     return replace(result, chosen=chosen, why=why, recoded=recoded, full_domain=full)
+
+
+def _larger_boxes(task: Task, strategy: str, deadline: Deadline, *, searched: bool) -> str:
+    """What to write where a map chosen by sizes fails: a least size of boxes with which one was seen to pass."""
+    counted = "people" if task.spec.bundles else "rows"
+    least = task.least
+    for times in LARGER if not deadline.limited else ():
+        least = times * task.least
+        box = replace(task.spec, search=replace(task.spec.search, box=Box(least=least)))
+        result = SearchResult(Task(replace(task.source, spec=box)), "sizes")
+        if searched:
+            result = _with_node(result, strategy, lambda _: None, deadline, best_only=True)
+        result = _with_map(result, Metrics(result.task), lambda _: None, deadline)
+        if result.chosen is not None and result.chosen.satisfied:
+            return f"With boxes of at least {least} {counted} it passes: write `search: {{box: {{least: {least}}}}}`"
+    return (
+        f"Boxes of at least {least} {counted} fail, too: ask for less, or write `search: {{choose_from: minimal}}`, "
+        "whose splits look at sensitive values"
+    )
 
 
 def _node_of_lattice(

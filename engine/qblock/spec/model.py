@@ -100,7 +100,9 @@ def _names(raw: object) -> dict[str, object]:
     return {str(name): item for name, item in raw.items()}
 
 
-def _levels(raw: object) -> dict[str, int] | tuple[int, ...]:
+def _levels(raw: object) -> dict[str, int] | tuple[int, ...] | None:
+    if raw is None:
+        return None
     if isinstance(raw, dict):
         return {name: LEVEL.read(item) for name, item in raw.items()}
     if isinstance(raw, list | tuple):
