@@ -32,7 +32,7 @@ from qblock.spec import Spec, spec_digest
 from qblock.versions.admission import Admission
 from qblock.versions.batching.cohort import Churn
 from qblock.versions.crosswalk import has_crosswalk, open_crosswalk
-from qblock.versions.later import lags, later_versions
+from qblock.versions.later import lags, later_versions, room_to_leave
 from qblock.versions.pending.decision import rules_of
 from qblock.versions.pending.differences import check_layout, check_node
 from qblock.versions.pending.outlook import Outlook, outlook
@@ -94,6 +94,7 @@ def _preview(spec: Spec, planned: Plan, churn: Churn | None, progress: Progress 
     if lags(spec):
         rules = rules_of(spec, bool(spec.versions.audience))
         notes += [] if rules.cells else [CORE.format(rules.reason)]
+        notes += room_to_leave(spec, rules.k) if rules.cells and planned.current is None else []
     expected = _expected(spec, store, churn, progress) if lags(spec) else {}
     if lags(spec) and not expected and churn is None:
         notes.append(GIVE_CHURN if spec.newcomers is None else GIVE_CHURN_OF_COHORTS)

@@ -8,6 +8,10 @@ NO_ENTITY = (
     "This can be published once: a run with changed data will be refused. To publish again, add `entity: COLUMN` now, "
     "the column that says who a row is about; or `versions: {joint: none}`, where readers keep no older versions"
 )
+ROOM = (
+    "from a box of fewer than {} people nobody who left can go before the box is stale, since {} go together and {} "
+    "stay (docs/steady-job.md); `search: {{box: {{least: {}}}}}`, written before the first version, makes room for it"
+)
 WITHOUT_ENTITY = "none (no entity)"
 """How versions of a spec that does not say who a row is about are checked together, as ledger and results have it."""
 
@@ -24,6 +28,14 @@ def later_versions(spec: Spec) -> list[str]:
     if spec.checked_together or spec.versions.joint == "none":
         return []
     return [NO_ENTITY]
+
+
+def room_to_leave(spec: Spec, k: int) -> list[str]:
+    """What larger boxes of a map would buy, where people cannot leave. k: the least people of a joint cell."""
+    leave = max(k, spec.versions.leave or 0)
+    if spec.search.recoding != "multidimensional" or spec.least_box >= leave + k:
+        return []
+    return [ROOM.format(leave + k, leave, k, 2 * (leave + k))]
 
 
 def lags(spec: Spec) -> bool:
