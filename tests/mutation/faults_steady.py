@@ -188,4 +188,18 @@ STEADY: tuple[Mutation, ...] = (
         "None",
         tests=("tests/release/test_full_domain_cohorts.py::test_ranges_are_those_of_the_hierarchy",),
     ),
+    Mutation(
+        "frontier: values of people who wait have a part in it",
+        "release/frontier.py",
+        "    return replace(sample, values=values), tree\n",
+        "    return sample, tree\n",
+        tests=("tests/release/test_frontier.py::test_who_waits_has_no_part_in_it_but_by_sizes",),
+    ),
+    Mutation(
+        "frontier: what does not move is recommended",
+        "release/frontier.py",
+        "if outcome.moves]",
+        "]",
+        tests=("tests/release/test_frontier.py::test_what_is_recommended_moves_and_keeps_to_the_limits",),
+    ),
 )

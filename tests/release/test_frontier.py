@@ -155,12 +155,35 @@ def test_who_waits_has_no_part_in_it_but_by_sizes(make_job: MakeJob, capsys: pyt
     assert {row["least"] for row in before["rows"]} == {3}
     assert [row["within"] for row in before["rows"]] == [1, 4, 13]
     assert "as version 1 shows them" in " ".join(before["assumes"])
-    job.change("INSERT INTO people (id, zip, age, disease) VALUES ('n1', '100', 27, 'flu'), ('n2', '211', 33, 'flu')")
+    # So many people of one box that nobody could leave it, if all of them had one value.
+    rows = ", ".join(f"('n{i:02}', '100', 27, 'flu')" for i in range(90))
+    job.change(f"INSERT INTO people (id, zip, age, disease) VALUES {rows}")
     come = printed(capsys, "plan", path, "--churn", "0.02")["frontier"]
-    assert come["people"] == PEOPLE + 2
-    job.change("UPDATE people SET disease = 'viral' WHERE id IN ('n1', 'n2')")
+    assert come["people"] == PEOPLE + 90
+    job.change("UPDATE people SET disease = 'viral' WHERE id LIKE 'n%2' OR id LIKE 'n%4' OR id LIKE 'n%6'")
     assert printed(capsys, "plan", path, "--churn", "0.02")["frontier"] == come
     assert printed(capsys, "search", path, "--churn", "0.02")["frontier"] == come
+
+
+def test_at_a_node_the_delay_is_the_choice_and_no_box_is_finer_than_the_node(
+    make_job: MakeJob, capsys: pytest.CaptureFixture[str]
+) -> None:
+    versions = {"newcomers": {"within": 4, "box": 10}}
+    job = weekly_job(make_job, search={"node": [2, 1], "choose_by": "loss"}, versions=versions)
+    path = str(job.write())
+    chosen = printed(capsys, "search", path)["chosen"]
+    planned = printed(capsys, "plan", path, "--churn", "0.02")
+    rows = planned["frontier"]["rows"]
+    assert [(row["least"], row["within"], row["today"]) for row in rows] == [
+        (3, 1, False),
+        (3, 4, True),
+        (3, 13, False),
+    ]
+    assert all(row["loss"] >= chosen["metrics"]["loss"] for row in rows)
+    assert [node["node"] for node in planned["forecast"]["nodes"]] == [[2, 1]]
+    job.run()
+    later = printed(capsys, "plan", path, "--churn", "0.02")["frontier"]["rows"]
+    assert [row["boxes"] for row in later] == [row["boxes"] for row in rows]
 
 
 def test_many_people_are_drawn_from(

@@ -87,18 +87,27 @@ def sample_of(task: Task) -> Sample:
     names = [*(f"k{i}" for i in keys.used), "n"]
     columns = sets.session.counts(sa.select(*(leaves.table.c[name].label(name) for name in names)))
     leaves.drop()
-    words = keys.words([columns[name] for name in names[:-1]])
+    people = int(columns["n"].sum())
+    coded, n = [columns[name] for name in names[:-1]], columns["n"]
+    if people > MOST_PEOPLE:
+        coded, n = _drawn_people(coded, n)
+    words = keys.words(coded)
     codes = sets.coding.keys(sets.lattice.bottom, words)
     values = [sets.coding.values(i, words) for i in every]
     held = np.stack(values, axis=1) if values else np.zeros((len(codes), 0), dtype=np.int64)
     # The order in which a database gives them is chance.
     order = np.lexsort((*held.T, *codes.T))
-    row = np.repeat(order, columns["n"][order])
-    people = len(row)
-    if people > MOST_PEOPLE:
-        row = np.sort(np.random.default_rng(SEED).choice(row, MOST_PEOPLE, replace=False))
+    row = np.repeat(order, n[order])
     ladders = ladders_of(task.spec, source.hierarchies, source.columns)
     return Sample(task, ladders, codes[row].astype(np.int64), held[row].astype(np.int64), people)
+
+
+def _drawn_people(words: Sequence[Ints], n: Ints) -> tuple[list[Ints], Ints]:
+    """Some of the people, by combination: before these are decoded, since there may be very many."""
+    order = np.lexsort(list(words))
+    people = np.random.default_rng(SEED).choice(int(n.sum()), MOST_PEOPLE, replace=False)
+    rows, drawn = np.unique(order[np.searchsorted(np.cumsum(n[order]), people, side="right")], return_counts=True)
+    return [word[rows] for word in words], drawn.astype(np.int64)
 
 
 class Maps:
