@@ -9,6 +9,27 @@ NEWCOMERS = "tests/steady/test_newcomers.py"
 
 STEADY: tuple[Mutation, ...] = (
     Mutation(
+        "weights: the number of a cell stays where other people are in it",
+        "versions/batching/weights.py",
+        "now if wrong or last.people != people else last",
+        "now if wrong else last._replace(people=people)",
+        tests=("tests/steady/test_weights.py::test_ten_people_by_hand",),
+    ),
+    Mutation(
+        "weights: the number of a cell follows every single person",
+        "versions/batching/weights.py",
+        "min(k, max(2, -(-people // 10)))",
+        "1",
+        tests=("tests/steady/test_weights.py::test_ten_people_by_hand",),
+    ),
+    Mutation(
+        "weights: a version has none but 1",
+        "versions/policy/batched.py",
+        "gone, rows, state.stated or {})",
+        "gone, rows)",
+        tests=("tests/release/test_weights.py::test_weights_that_begin_later_are_those_of_then",),
+    ),
+    Mutation(
         "steady: leavers go whatever their cell shows",
         "versions/batching/proposals.py",
         "        return sure or leaves_candidates(columns, m)\n",

@@ -99,6 +99,7 @@ def test_weights_that_were_altered_are_found(make_job: MakeJob) -> None:
         rollback(job.spec, 1)
 
 
+@pytest.mark.either_engine
 def test_a_run_that_was_stopped_leaves_the_next_one_to_show_its_weights(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_run_that_was_stopped_leaves_the_next_one_to_show_its_weights(
     assert (job.run().version, now(job)) == (2, (10, 8))
 
 
+@pytest.mark.either_engine
 def test_who_withdraws_at_once_takes_the_weights_of_the_cell_along(make_job: MakeJob) -> None:
     job = weighted(make_job, TEN + " r0:r:a r1:r:b r2:r:a r3:r:b r4:r:a")
     job.begin()
@@ -125,6 +127,7 @@ def test_who_withdraws_at_once_takes_the_weights_of_the_cell_along(make_job: Mak
     assert [tuple(number) for number in (state.stated or {}).values()] == [(10, 8)]
 
 
+@pytest.mark.either_engine
 def test_weights_that_begin_later_are_those_of_then(make_job: MakeJob) -> None:
     job = weighted(make_job, weights=False)
     job.run()
@@ -136,6 +139,7 @@ def test_weights_that_begin_later_are_those_of_then(make_job: MakeJob) -> None:
     assert "weight" not in job.query("SELECT column_name FROM published.people_columns")
 
 
+@pytest.mark.either_engine
 def test_a_release_with_cohorts_has_weights_unless_it_says_otherwise(make_job: MakeJob) -> None:
     job = cohort_job(make_job, within=1)
     job.begin()
@@ -161,6 +165,7 @@ def test_a_release_with_cohorts_has_weights_unless_it_says_otherwise(make_job: M
     assert digests[True] == spec_digest(job.spec) != digests[False]
 
 
+@pytest.mark.either_engine
 def test_of_people_with_several_rows_each_has_the_share_of_people(make_job: MakeJob) -> None:
     """Of the share of rows whoever knows who left could tell how many rows these have."""
     rows = [(f"p{i % 8}", "q", "abcd"[(i + i // 8) % 4]) for i in range(12)]
@@ -183,6 +188,7 @@ def test_of_people_with_several_rows_each_has_the_share_of_people(make_job: Make
     assert not verify(job.spec).problems
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -198,6 +204,7 @@ def test_weights_need_versions_that_lag(make_job: MakeJob, settings: dict[str, A
         spec_of(job.settings)
 
 
+@pytest.mark.either_engine
 def test_a_published_column_of_the_same_name_is_told_with_the_remedy(make_job: MakeJob) -> None:
     job = weighted(make_job)
     settings = {**job.settings, "attributes": {**ATTRIBUTES, "Weight": "insensitive"}}

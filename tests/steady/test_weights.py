@@ -88,6 +88,8 @@ def test_ten_people_by_hand() -> None:
     assert restated(eight, ten, ten, {}, 2) == {cell: (10, 10)}
     # Two newcomers make a cell of their own; four of the ten go, and of the six that stay one is absent.
     assert restated(eight, ten, {cell: 6, other: 2}, {cell: 1}, 2) == {cell: (6, 5), other: (2, 2)}
+    # Where one is gone the number is that of the other nine, though it was wrong by one alone.
+    assert restated(eight, ten, {cell: 9}, {cell: 2}, 2) == {cell: (9, 7)}
     # What is not known any more is stated anew.
     assert restated({cell: NOTHING}, ten, ten, {cell: 1}, 2) == {cell: (10, 9)}
 

@@ -85,6 +85,8 @@ def line_of(number: int, make: MakeJob) -> str:
     rng = random.Random(number)
     columns, more = drawn(rng, repeated=number % 4 == 1), settings(rng, number)
     job = make(columns, table=f"t{number}", **more)
+    if more["search"]["recoding"] == "multidimensional":
+        job.settings["publish"]["names"] = {"weight": "share"}  # a column is called weight
     models = " ".join(f"{name} {json.dumps(p)}" for model in more["privacy"] for name, p in model.items())
     names = [n for n in more["attributes"] if n in ATTRIBUTES]
     asked = f"{number:02} {more['search']['recoding']} {','.join(names)} {models}"

@@ -60,9 +60,8 @@ def restated(
     for cell, people in after.items():
         last = stated.get(cell, Stated(before.get(cell, 0), before.get(cell, 0)))
         now = Stated(people, people - absent.get(cell, 0))
-        numbers[cell] = (
-            now if last.people != people or abs(now.present - last.present) >= tolerance(people, k) else last
-        )
+        wrong = abs(now.present - last.present) >= tolerance(people, k)
+        numbers[cell] = now if wrong or last.people != people else last
     return numbers
 
 
