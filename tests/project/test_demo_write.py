@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -13,7 +14,7 @@ from rich.console import Console
 from qblock.cli.app import run
 from qblock.demo import run as demo_run
 from qblock.demo import write
-from qblock.demo.people import generate, next_week
+from qblock.demo.people import generate, next_month, next_week
 from qblock.demo.run import run_demo
 from qblock.demo.write import MADE, PRIVATE, PUBLISHED, WAREHOUSE, load_people, write_demo
 from qblock.errors import InputError, QblockError
@@ -98,10 +99,24 @@ def test_a_week_of_the_demo_has_as_many_people_and_others(tmp_path: Path) -> Non
     assert len(next_week(week.people, 3, 3).people) == 2000
 
 
-def test_the_demo_shows_the_weeks_after_and_starts_over_in_its_folder(
+def test_a_month_of_the_demo_is_four_weeks_of_it() -> None:
+    before = generate(2000, 3)
+    month = next_month(before, 2, 3)
+    people = before
+    for number in range(8, 12):
+        people = next_week(people, number, 3).people
+    assert month.people == people
+    one, two = ({row["person_id"]: row for row in table.to_pylist()} for table in (before, people))
+    assert (month.joined, month.left) == (len(set(two) - set(one)), len(set(one) - set(two)))
+    assert month.changed == sum(row != two[person] for person, row in one.items() if person in two)
+    assert 70 < month.joined <= 80
+    assert month.changed
+
+
+def test_the_demo_shows_the_months_after_and_starts_over_in_its_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_run, "WEEKS", 2)
+    monkeypatch.setattr(demo_run, "MONTHS", 2)
     for seed, width in (("1", 80), ("2", 140)):
         monkeypatch.setenv("COLUMNS", str(width))
         assert run(["demo", str(tmp_path), "--rows", "1000", "--seed", seed]) == 0
@@ -113,8 +128,12 @@ def test_the_demo_shows_the_weeks_after_and_starts_over_in_its_folder(
         assert ("gender" in first) is (width == 140)
         said = " ".join(" ".join(lines).split())
         assert "1,000 rows as main.census" in said
-        assert "Week 2: 10 people join, 10 leave, 1 changes salary. version 1 stays" in said
-        assert "10 newcomers, 10 leavers and 1 change wait (lag 1.1 % of the rows" in said
+        month = re.search(
+            r"Month 2: (\d+) people join, (\d+) leave, (\d+) change salary\. version 2 is published: ", said
+        )
+        assert month is not None
+        came, left, changed = map(int, month.groups())
+        assert f"{1000 + came:,} rows, {came} newcomers among them {left} leavers and {changed} changes wait" in said
     # A release of somebody's own beside the demo's has its ledger there too.
     text = (tmp_path / "release.yaml").read_text().replace("published.duckdb", "mine.duckdb")
     text = text.replace("release: census", "release: mine").replace("newcomers: {within: 1}", "joint: none")
@@ -127,12 +146,13 @@ def test_the_demo_shows_the_weeks_after_and_starts_over_in_its_folder(
 def test_the_demo_goes_on_in_postgresql(
     postgresql_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_run, "WEEKS", 2)
-    for version in (1, 2):
+    monkeypatch.setattr(demo_run, "MONTHS", 2)
+    # Who came in the first demo's month is gone in the second one, and comes back in its month: out for good.
+    for version, said_of_month in ((1, "version 2 is published: 1,039 rows"), (3, "version 3 stays: 1,000 rows")):
         assert run(["demo", str(tmp_path), "--rows", "1000", "--url", postgresql_url]) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert f"1,000 rows as published.census, version {version} " in said
-        assert f"Week 2: 10 people join, 10 leave, 1 changes salary. version {version} stays" in said
+        assert f"Month 2: 39 people join, 39 leave, 4 change salary. {said_of_month}" in said
 
 
 @pytest.mark.parametrize("name", [*MADE, "release.yaml", "hierarchies/age.csv"])

@@ -132,6 +132,7 @@ def test_people_of_the_demo(
     spec = yaml.safe_load(spec_text(False))
     for part in ("version", "release", "source", "publish"):
         del spec[part]
+    del spec["search"]["box"]
     spec["search"]["recoding"] = recoding
     for name, text in hierarchies().items():
         file = three.folder / "hierarchies" / f"{name}.csv"

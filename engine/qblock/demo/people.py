@@ -28,6 +28,8 @@ WORDS = SimpleNamespace(**tomllib.loads(Path(__file__).with_name("vocabulary.tom
 AGES = np.arange(WORDS.ages[0], WORDS.ages[1] + 1)
 HOURS = np.arange(5, 65, 5)
 TOP = "*"
+WEEKS = 4
+"""Of a month."""
 JOIN, CHANGE = 100, 1000
 """One in so many people leaves in a week, as many join, and one in so many is paid otherwise."""
 
@@ -156,8 +158,8 @@ def _range(age: int, width: int) -> str:
     return f"{start}-{start + width - 1}"
 
 
-class Week(NamedTuple):
-    """A week's people, and how many joined, left and changed."""
+class Change(NamedTuple):
+    """The people after a time, and how many of them joined, left and changed in it."""
 
     people: pa.Table
     joined: int
@@ -165,7 +167,7 @@ class Week(NamedTuple):
     changed: int
 
 
-def next_week(people: pa.Table, number: int, seed: int) -> Week:
+def next_week(people: pa.Table, number: int, seed: int) -> Change:
     """The people of week `number`, from those of the week before, in the form of `generate`; the same for a seed."""
     random = np.random.default_rng([seed, number])
     rows = len(people)
@@ -183,4 +185,19 @@ def next_week(people: pa.Table, number: int, seed: int) -> Week:
     joining = generate(moved, (seed, number))
     identifiers = pa.array(np.arange(last + 1, last + 1 + moved, dtype=np.int64))
     joining = joining.set_column(0, "person_id", identifiers)
-    return Week(pa.concat_tables([now.filter(pa.array(stays)), joining]), moved, moved, changed)
+    return Change(pa.concat_tables([now.filter(pa.array(stays)), joining]), moved, moved, changed)
+
+
+def next_month(people: pa.Table, number: int, seed: int) -> Change:
+    """The people of month `number`, four weeks after the one before; whoever came and left in it is not counted."""
+    now = people
+    for week in range(WEEKS):
+        now = next_week(now, WEEKS * number + week, seed).people
+    before, after = (table.column("person_id").to_numpy() for table in (people, now))
+    stayed, there = np.isin(before, after), np.isin(after, before)
+    # The order of those who stay is the same.
+    paid_before, paid_now = (
+        table.column("salary_class").combine_chunks().indices.to_numpy()[of]
+        for table, of in ((people, stayed), (now, there))
+    )
+    return Change(now, int((~there).sum()), int((~stayed).sum()), int((paid_before != paid_now).sum()))

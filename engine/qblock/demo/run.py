@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
-from qblock.demo.people import generate, next_week
+from qblock.demo.people import Change, generate, next_month
 from qblock.demo.write import Demo, load_people, load_table, postgresql_address, write_demo, write_warehouse
 from qblock.ledger.history import history
 from qblock.models import parameters_of
@@ -27,19 +26,18 @@ from qblock.warehouse import duckdb_session, postgresql_session
 from qblock.warehouse.engines import database_file, parse_url
 
 ROWS_SHOWN = 5
-WEEKS = 3
+MONTHS = 3
 WIDEST = 108
 """Columns of a line of prose; where the terminal has fewer, as many as it has."""
 NARROW = 100
 """In fewer columns than this, a row is shown as a column."""
 WHY_WAIT = (
     "Newcomers are shown in the next run, in groups of their own, once there are enough for a group. The groups are "
-    "made without a look at the values that are protected. Who left, and what changed, is shown as it was: a "
-    "difference of a few rows between two versions would tell whose they are. Rows of who left weigh less, so count by "
-    f"sum({WEIGHTS_NAME}).",
-    "Every week ends like this, with exit status 0. Readers get the rows, and learn none of these figures.",
+    "made without a look at the values that are protected. Who left goes with nine others or more of the group, where "
+    "both parts pass; until then their rows stay, and so do values that changed: a difference of a few rows between "
+    f"two versions would tell whose they are. Rows of who left weigh less, so count by sum({WEIGHTS_NAME}).",
+    "Every run ends like this, with exit status 0. Readers get the rows, and learn none of these figures.",
 )
-WHY_LONG = "Of so few people too few come in a week. `qblock plan --churn 0.01` says how long newcomers wait."
 
 
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
@@ -73,12 +71,12 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
     fields = release(spec, force=True).to_dict()
     _show_published(spec, fields, console)
     _show_guarantees(fields["tightest"], console)
-    _head(console, "7. The next weeks", "The same job runs again, on the same table a week later.")
-    people, published = generate(rows, seed), 0
-    for number in range(2, WEEKS + 1):
-        people, shown_now = _week(spec, demo, people, number, seed, url, console)
-        published += shown_now
-    for text in WHY_WAIT if published else (*WHY_WAIT, WHY_LONG):
+    _head(console, "7. The next months", "The same job runs again, on the same table a month later.")
+    people, shown = generate(rows, seed), fields["rows"]
+    for number in range(2, MONTHS + 1):
+        month = next_month(people, number, seed)
+        people, shown = month.people, _month(spec, demo, month, number, url, shown, console)
+    for text in WHY_WAIT:
         _say(console, text)
     _head(console, "8. Now you", "")
     # Not wrapped, so that they can be copied.
@@ -164,30 +162,30 @@ def _sample(spec: Spec, names: list[str], rows: list[tuple[Any, ...]], *, narrow
     return shown
 
 
-def _week(
-    spec: Spec, demo: Demo, people: pa.Table, number: int, seed: int, url: str | None, console: Console
-) -> tuple[pa.Table, bool]:
-    """One week: the people change, the job runs, and what it says is printed; the people who are there now, and whether
-    a version was published."""
-    week = next_week(people, number, seed)
+def _month(spec: Spec, demo: Demo, month: Change, number: int, url: str | None, before: int, console: Console) -> int:
+    """One month: the people change, the job runs, and what it says is printed; the rows that are shown now. before:
+    those that were."""
     if demo.warehouse is not None:
-        write_warehouse(demo.warehouse, week.people)
+        write_warehouse(demo.warehouse, month.people)
     elif url is not None:
-        load_table(url, week.people)
-    paid = f"{week.changed:,} {'changes' if week.changed == 1 else 'change'}"
-    _say(console, f"Week {number}: {week.joined:,} people join, {week.left:,} leave, {paid} salary.")
+        load_table(url, month.people)
+    paid = f"{month.changed:,} {'changes' if month.changed == 1 else 'change'}"
+    _say(console, f"Month {number}: {month.joined:,} people join, {month.left:,} leave, {paid} salary.")
     result = release(spec)
+    said = f"version {result.version} stays: {result.rows:,} rows"
     if result.status == "published":
         events = history(spec)["events"]
         detail = next(e["detail"] for e in events if (e["state"], e["version"]) == ("published", result.version))
-        shown = f", {detail['newcomers']:,} newcomers among them" if detail.get("newcomers") else ""
-        now = f"; sum({WEIGHTS_NAME}) is {people_now(spec):,.0f}"
-        _say(console, f"version {result.version} is published: {result.rows:,} rows{shown}{now}", " " * 6)
-    else:
-        _say(console, f"version {result.version} stays: {result.rows:,} rows", " " * 6)
+        newcomers = detail.get("newcomers", 0)
+        gone = before + newcomers - result.rows
+        said = f"version {result.version} is published: {result.rows:,} rows"
+        said += f", {newcomers:,} newcomers among them" if newcomers else ""
+        said += f"; {gone:,} who left are gone" if gone > 0 else ""
+        said += f"; sum({WEIGHTS_NAME}) is {people_now(spec):,.0f}"
+    _say(console, said, " " * 6)
     if result.waiting:
         _say(console, waiting_words(result.waiting, result.lag.to_dict()), " " * 6)
-    return week.people, result.status == "published"
+    return result.rows
 
 
 @contextmanager
