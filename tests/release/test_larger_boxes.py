@@ -36,7 +36,7 @@ def test_the_first_version_has_them_and_people_leave_them(make_job: MakeJob) -> 
 
 
 def test_small_ones_are_suppressed_where_they_may_be(make_job: MakeJob) -> None:
-    job = map_job(make_job, search=LARGE, suppression_limit=7, versions=APART)
+    job = map_job(make_job, search=LARGE, privacy=[{"k_anonymity": {"k": 1}}], suppression_limit=7, versions=APART)
     made = job.begin()
     assert made.suppressed > 0
     assert min(boxes(job).values()) >= 8

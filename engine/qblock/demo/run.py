@@ -35,7 +35,7 @@ WHY_WAIT = (
     "Newcomers are shown in the next run, in groups of their own, once there are enough for a group. The groups are "
     "made without a look at the values that are protected. Who left goes with nine others or more of the group, where "
     "both parts pass; until then their rows stay, and so do values that changed: a difference of a few rows between "
-    f"two versions would tell whose they are. Rows of who left weigh less, so count by sum({WEIGHTS_NAME}).",
+    f"two versions would tell whose they are. Groups that people left weigh less: count by sum({WEIGHTS_NAME}).",
     "Every run ends like this, with exit status 0. Readers get the rows, and learn none of these figures.",
 )
 
@@ -178,10 +178,10 @@ def _month(spec: Spec, demo: Demo, month: Change, number: int, url: str | None, 
         detail = next(e["detail"] for e in events if (e["state"], e["version"]) == ("published", result.version))
         newcomers = detail.get("newcomers", 0)
         gone = before + newcomers - result.rows
-        said = f"version {result.version} is published: {result.rows:,} rows"
-        said += f", {newcomers:,} newcomers among them" if newcomers else ""
-        said += f"; {gone:,} who left are gone" if gone > 0 else ""
-        said += f"; sum({WEIGHTS_NAME}) is {people_now(spec):,.0f}"
+        parts = [f"{newcomers:,} newcomers among them"] if newcomers else []
+        parts += [f"{gone:,} leavers gone"] if gone > 0 else []
+        parts.append(f"sum({WEIGHTS_NAME}) {people_now(spec):,.0f}")
+        said = f"version {result.version} is published: {result.rows:,} rows, {', '.join(parts)}"
     _say(console, said, " " * 6)
     if result.waiting:
         _say(console, waiting_words(result.waiting, result.lag.to_dict()), " " * 6)
