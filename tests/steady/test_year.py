@@ -123,7 +123,7 @@ def test_the_same_people_come_again_from_the_same_seed() -> None:
     assert not np.array_equal(again[0].left[:50], draw_history(50, churn, 5, seed=1).left[:50])
 
 
-def test_weights_are_said_anew_where_k_people_differ() -> None:
+def test_weights_are_said_anew_as_the_rule_says_and_make_versions() -> None:
     history = draw_history(ROWS, Churn(0, 0.05, 0), RUNS)
     rules = Rules(cells=False, k=4, ls=(2,), models=((),))
     year = simulate(history, BOX[history.row[:ROWS]], {}, HELD, Policy(rules), lambda group, rows, n: np.zeros(n, bool))
@@ -132,6 +132,11 @@ def test_weights_are_said_anew_where_k_people_differ() -> None:
         there, said = 24, 24
         for run in history.later:
             there = int((history.present(run) & (box == of)).sum())
-            said = there if abs(there - said) >= 4 else said
+            said = there if abs(there - said) >= 3 else said  # a tenth of 24, rounded up
         assert year.counted[cell] == said
     assert (year.counted < 24).all()
+    weighed = simulate(
+        history, BOX[history.row[:ROWS]], {}, HELD, Policy(rules, weights=True), lambda g, r, n: np.zeros(n, bool)
+    )
+    assert weighed.counted.tolist() == year.counted.tolist()
+    assert (year.versions, weighed.versions > 5) == (1, True)

@@ -269,7 +269,7 @@ class _Years:
     ) -> None:
         versions = sample.task.spec.versions
         self._sample, self._maps, self._history, self._base = sample, maps, history, base
-        self._policy = Policy(rules, versions.leave or 0, versions.stale, versions.skip)
+        self._policy = Policy(rules, versions.leave or 0, versions.stale, versions.skip, sample.task.spec.shows_weights)
         self._cohorts: dict[tuple[int, int], dict[int, Cohort]] = {}
         self._there = history.present(history.last)
         self._workload = Workload(sample, history.row[self._there])

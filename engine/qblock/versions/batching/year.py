@@ -17,6 +17,7 @@ from qblock.versions.batching.cohort import Churn
 from qblock.versions.batching.failing import Column, cannot_fail, leaves_candidates
 from qblock.versions.batching.proposals import Due
 from qblock.versions.batching.rules import Rules
+from qblock.versions.batching.weights import tolerance
 
 SEED = 20_262
 WAITS, OUT, GONE = -1, -2, -3
@@ -97,12 +98,14 @@ def draw_cohorts(history: History, due: Due, least: int, divide: Divide) -> dict
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """What the job is told. k: people of a cell who differ before its weight is said anew; skip: as of the spec."""
+    """What the job is told. skip: as of the spec; weights: whether rows have them, so that a version is made for theirs
+    alone."""
 
     rules: Rules
     leave: int = 0
     stale: Fraction | None = None
     skip: Fraction = Fraction(0)
+    weights: bool = False
 
     @property
     def batch(self) -> int:
@@ -140,6 +143,8 @@ class _Job:
         self.tried = np.zeros(0, dtype=np.int64)
         """The largest batch of leavers of each cell that may not go, as the cell is."""
         self.counted = np.zeros(0, dtype=np.int64)
+        self.people = np.zeros(0, dtype=np.int64)
+        """How many each cell had when its weight was said."""
         self.coin = np.random.default_rng(SEED)
         first = history.first
         self.cell[first[base < 0]] = OUT
@@ -155,11 +160,16 @@ class _Job:
         goes = self._leavers(run, np.where(taken, 0, size), absent) if self.policy.rules.cells else False
         return bool(taken.any()) or shown or goes
 
-    def say_weights(self, run: int) -> None:
-        """Count the people of a cell anew where k more or fewer are there than was said."""
+    def say_weights(self, run: int) -> bool:
+        """Say them anew (`weights.restated`): whether one is another of a cell whose people are the same."""
         size, absent = self._counts(run)
-        differ = abs(size - absent - self.counted) >= self.policy.rules.k
-        self.counted = np.where(differ, size - absent, self.counted)
+        sizes, of = np.unique(size, return_inverse=True)
+        allowed = np.array([tolerance(n, self.policy.rules.k) for n in sizes.tolist()], dtype=np.int64)
+        differ = abs(size - absent - self.counted) >= allowed[of.reshape(-1)]
+        same = self.people == size
+        self.counted = np.where(differ | ~same, size - absent, self.counted)
+        self.people = size
+        return bool((differ & same).any())
 
     def _counts(self, run: int) -> tuple[Ints, Ints]:
         """The people of each cell, and those of them who left."""
@@ -176,7 +186,8 @@ class _Job:
         self.box = np.concatenate([self.box, boxes])
         self.frozen = np.concatenate([self.frozen, np.zeros(len(boxes), dtype=bool)])
         self.tried = np.concatenate([self.tried, np.zeros(len(boxes), dtype=np.int64)])
-        self.counted = np.concatenate([self.counted, np.bincount(number, minlength=len(boxes))])
+        size = np.bincount(number, minlength=len(boxes)).astype(np.int64)
+        self.counted, self.people = (np.concatenate([said, size]) for said in (self.counted, self.people))
 
     def _whole(self, size: Ints, absent: Ints) -> Mask:
         return _but_the_last((size > 0) & (absent == size) & ~self.frozen, size, int(size.sum()))
@@ -276,8 +287,9 @@ def simulate(
         present = history.present(run)
         waits = present & (job.cell == WAITS)
         longest = max(longest, run - int(history.came[waits].min(initial=run)))
-        versions += job.run(run, cohorts.get(run))
-        job.say_weights(run)
+        shown = job.run(run, cohorts.get(run))
+        weighed = job.say_weights(run)
+        versions += shown or (weighed and policy.weights)
         hidden[run - 2] = (present & (job.cell < 0)).sum() / max(1, int(present.sum()))
     gone = int((job.cell == GONE).sum())
     return Year(job.cell, job.box, job.counted, versions, hidden, longest, gone)
