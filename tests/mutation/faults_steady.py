@@ -223,4 +223,11 @@ STEADY: tuple[Mutation, ...] = (
         "]",
         tests=("tests/release/test_frontier.py::test_what_is_recommended_moves_and_keeps_to_the_limits",),
     ),
+    Mutation(
+        "steady: the database is not told how many are shown",
+        "versions/admission.py",
+        "        crosswalk.own.analyze(t)\n",
+        "",
+        tests=("tests/release/test_steady_statements.py::test_a_run_right_after_the_first_knows_how_many_are_shown",),
+    ),
 )

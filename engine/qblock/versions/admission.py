@@ -217,6 +217,8 @@ def freeze(crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> N
             sa.select(*columns, layout, brought.c.entity, brought.c.place),
         )
         crosswalk.write(into, about.key.release, about.key.version)
+        # A run that comes before the database does this by itself would compare everybody with everybody.
+        crosswalk.own.analyze(t)
         crosswalk.own.drop(brought)
     crosswalk.own.drop(new)
 

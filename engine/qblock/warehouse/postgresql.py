@@ -206,7 +206,8 @@ class PostgresqlFacts:
         return sa.func.octet_length(_utf8(text))
 
     def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
-        connection.exec_driver_sql(f"ANALYZE {quote(table.name)}")
+        schema = getattr(table, "schema", None)
+        connection.exec_driver_sql(f"ANALYZE {'' if schema is None else quote(schema) + '.'}{quote(table.name)}")
 
     def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
         return explain_postgresql(error, self._url, reading)

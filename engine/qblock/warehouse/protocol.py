@@ -379,7 +379,7 @@ class Session:
         return table
 
     def analyze(self, table: sa.TableClause) -> None:
-        """Have the engine measure a temporary table, where its planner needs that."""
+        """Have the engine measure a table, where its planner needs that."""
         with translated(self._facts):
             self._facts.analyze(self.connection, table)
 
