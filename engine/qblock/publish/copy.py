@@ -168,7 +168,7 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
     weight = next((c for c in columns if c.role == "weight"), None)
     weighed = weight is not None and WEIGHT in relation.c
     if weight is not None:
-        share = sa.func.coalesce(relation.c[WEIGHT], "1") if weighed else sa.literal_column("'1'", sa.Text)
+        share = relation.c[WEIGHT] if weighed else sa.literal_column("'1'", sa.Text)
         values[weight.name] = sa.cast(share, RawType(weight.type))
     selected = [values[c.name].label(quoted_name(c.name, quote=True)) for c in columns]
     query = sa.select(*selected).select_from(joined)

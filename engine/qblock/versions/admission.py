@@ -311,7 +311,7 @@ class ShownState:
     stated: Mapping[Cell, Stated] = field(default_factory=dict)
 
     def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
-        """The state as a query with the columns that a release reads, digests, and weights as texts (1: NULL)."""
+        """The state as a query with the columns that a release reads, digests, and weights as texts."""
         rows = self.rows
         with open_crosswalk(self.store, session) as crosswalk:
             t, own = crosswalk.tables.shown, crosswalk.own
@@ -339,13 +339,14 @@ class ShownState:
     def _units(self, t: sa.Table, own: Session) -> Query:
         read = (t.c.entity, t.c.place, t.c.value)
         if not self.stated:
-            return sa.select(*read, sa.cast(sa.null(), sa.Text).label("weight"))
+            return sa.select(*read, as_text("1").label("weight"))
         weights = load_texts(own, cell=map(cell_text, self.stated), weight=map(self._weight, self.stated))
-        return sa.select(*read, weights.c.weight).select_from(t.outerjoin(weights, weights.c.cell == t.c.cell))
+        weight = sa.func.coalesce(weights.c.weight, as_text("1")).label("weight")
+        return sa.select(*read, weight).select_from(t.outerjoin(weights, weights.c.cell == t.c.cell))
 
-    def _weight(self, cell: Cell) -> str | None:
+    def _weight(self, cell: Cell) -> str:
         stated = self.stated.get(cell)
-        return None if stated is None else repr(stated.weight)
+        return "1" if stated is None else repr(stated.weight)
 
     def _values(self, session: Session, state: sa.FromClause, columns: dict[str, Column]) -> list[sa.Label[Any]]:
         named = [(name, state.c.place, i) for i, name in enumerate(self.layout.quasi)]
