@@ -83,7 +83,7 @@ class Release:
         from qblock.search.result import refusal, suppressed_attributes
         from qblock.search.run import open_task, run_search
         from qblock.source.in_words import levels_in_words
-        from qblock.versions.later import lags, later_versions
+        from qblock.versions.later import later_versions
 
         expected_churn = None
         if churn is not None:
@@ -105,7 +105,7 @@ class Release:
             refused = None if result.chosen is not None else str(refusal(result))
             shows_nothing = [attribute.to_json() for attribute in suppressed_attributes(result)]
             expected = {}
-            if lags(self.spec):
+            if self.spec.lags:
                 from qblock.release.frontier import expected_of_search
 
                 expected = expected_of_search(result, expected_churn, progress)

@@ -25,7 +25,6 @@ from integration.hostile import NAMES, VALUES
 from integration.sources import execute, quoted
 
 from qblock.cli.start import _shown
-from qblock.models import KAnonymity
 from qblock.spec import load_spec
 
 pytestmark = pytest.mark.either_engine
@@ -329,9 +328,7 @@ def test_who_a_row_is_about(
     assert f"this spec is ({'b' if column else 'c'})" in text
     # Of a table that changes a map is proposed in boxes from which who left can go.
     assert spec.search.recoding == ("multidimensional" if column is None else "full_domain")
-    (first, *_) = spec.privacy[0].models
-    assert isinstance(first, KAnonymity)
-    boxes = "" if column is None else f", box: {{least: {4 * first.k}}}"
+    boxes = "" if column is None else f", box: {{least: {4 * vars(spec.privacy[0].models[0])['k']}}}"
     assert f"search: {{recoding: multidimensional, choose_by: loss{boxes}}}\n" in text
     for one in found["candidates"]:
         assert (f"\n# entity: {one['column']}  # " in text) == (column is None)

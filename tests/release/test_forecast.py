@@ -16,18 +16,11 @@ from qblock.release.forecast import churn_so_far, forecast_of_search, published
 from qblock.search.run import open_task, run_search
 from qblock.spec import load_spec
 from qblock.versions.batching.cohort import Churn
-from qblock.versions.later import lags
 from release.jobs import Job, MakeJob
 
 pytestmark = pytest.mark.either_engine
 
 PEOPLE = 480
-COLUMNS: dict[str, list[Any]] = {
-    "id": [f"p{i}" for i in range(PEOPLE)],
-    "zip": [f"{(i * i) % 4}{i % 3}{(i // 7) % 3}" for i in range(PEOPLE)],
-    "age": [20 + (i * 7) % 60 % 40 for i in range(PEOPLE)],
-    "disease": [("flu", "heart", "cancer", "viral")[(i // 3) % 4] for i in range(PEOPLE)],
-}
 ATTRIBUTES: dict[str, Any] = {
     "id": "identifying",
     "zip": {"role": "quasi_identifier", "hierarchy": {"digits": 3}},
@@ -37,8 +30,17 @@ ATTRIBUTES: dict[str, Any] = {
 KEYS = ["node", "blocks", "mean_wait", "worst_wait", "lag", "worst_lag", "never"]
 
 
+def columns_of(people: int) -> dict[str, list[Any]]:
+    return {
+        "id": [f"p{i}" for i in range(people)],
+        "zip": [f"{(i * i) % 4}{i % 3}{(i // 7) % 3}" for i in range(people)],
+        "age": [20 + (i * 7) % 60 % 40 for i in range(people)],
+        "disease": [("flu", "heart", "cancer", "viral")[(i // 3) % 4] for i in range(people)],
+    }
+
+
 def weekly_job(make_job: MakeJob, **settings: Any) -> Job:
-    return make_job(COLUMNS, **{"attributes": ATTRIBUTES, "entity": "id", **settings})
+    return make_job(columns_of(PEOPLE), **{"attributes": ATTRIBUTES, "entity": "id", **settings})
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -234,7 +236,7 @@ def test_a_search_on_spark_needs_no_ledger(tmp_path: Path) -> None:
         "utf-8",
     )
     spec = load_spec(tmp_path / "release.yaml")
-    assert lags(spec)
+    assert spec.lags
     assert published(spec, None, None) is None
     assert next(qblock.Release(spec).own_files()).path == spec.path
     assert len(list(qblock.Release(spec).own_files())) == 1

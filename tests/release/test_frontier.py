@@ -13,22 +13,11 @@ from qblock.release import frontier
 from qblock.release.frontier import Choice, Outcome
 from qblock.spec import load_spec
 from release.jobs import Job, MakeJob
+from release.test_forecast import ATTRIBUTES, columns_of
 
 pytestmark = pytest.mark.either_engine
 
 PEOPLE = 600
-COLUMNS: dict[str, list[Any]] = {
-    "id": [f"p{i:03}" for i in range(PEOPLE)],
-    "zip": [f"{(i * i) % 4}{i % 3}{(i // 7) % 3}" for i in range(PEOPLE)],
-    "age": [20 + (i * 7) % 60 % 40 for i in range(PEOPLE)],
-    "disease": [("flu", "heart", "cancer", "viral")[(i // 3) % 4] for i in range(PEOPLE)],
-}
-ATTRIBUTES: dict[str, Any] = {
-    "id": "identifying",
-    "zip": {"role": "quasi_identifier", "hierarchy": {"digits": 3}},
-    "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 20], "start": 0}},
-    "disease": "sensitive",
-}
 PRIVACY: list[Any] = [{"k_anonymity": {"k": 3}}, {"distinct_l_diversity": {"l": 2}}]
 MAP: dict[str, Any] = {"recoding": "multidimensional", "choose_by": "loss"}
 KEYS = [
@@ -53,7 +42,7 @@ KEYS = [
 
 def weekly_job(make_job: MakeJob, **settings: Any) -> Job:
     more = {"attributes": ATTRIBUTES, "entity": "id", "privacy": PRIVACY, "search": MAP}
-    return make_job(COLUMNS, **{**more, **settings})
+    return make_job(columns_of(PEOPLE), **{**more, **settings})
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from qblock.spec import Spec
 from qblock.versions import people
 from qblock.versions.crosswalk import FAILED, LEAVING, OUT, has_crosswalk, open_crosswalk, prepare
 from qblock.versions.crosswalk import QUEUED as WAITING
-from qblock.versions.later import lags
 from qblock.versions.people import Missing, entities_apart, kept_people, looked_up
 from qblock.versions.people import missing as missing_of
 from qblock.versions.policy.common import record_erasure
@@ -242,7 +241,7 @@ class _Erasure(Job):
         """What becomes of those who are queued."""
         if not self.request.missing:
             return QUEUED
-        return WAIT if lags(self.spec) else NOT_IN_NEXT
+        return WAIT if self.spec.lags else NOT_IN_NEXT
 
     def record_failure(self, error: BaseException) -> None:
         """Only what was found out of the private state: whoever is named stays out of the ledger."""

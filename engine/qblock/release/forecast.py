@@ -31,7 +31,6 @@ from qblock.spec import Spec
 from qblock.versions.batching.cohort import Churn, Estimate, Together, estimate, size_for
 from qblock.versions.batching.rules import Rules
 from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk
-from qblock.versions.later import lags
 from qblock.versions.pending.cohorts import least_box, together
 from qblock.versions.pending.decision import rules_of, shared, sizes_of
 from qblock.versions.pending.state import counts_by_block, read_state
@@ -115,7 +114,7 @@ def churn_of(spec: Spec, share: float | None) -> Churn | None:
         return None
     if not 0 < share < 1:
         raise InputError(f"--churn {share:g}: give the share of the people who come and leave in a run, such as 0.01")
-    if not lags(spec):
+    if not spec.lags:
         raise InputError(NOT_LAGGING)
     return Churn(share, share, share / 10)
 
@@ -281,7 +280,7 @@ def published(spec: Spec, store: Store | None, churn: Churn | None) -> Published
 
     store: of the spec, if it is open; churn: asked about; None: that of its runs so far.
     """
-    if not lags(spec) or not has_store(spec):
+    if not spec.lags or not has_store(spec):
         return None
     store = store or store_of(spec)
     try:

@@ -13,7 +13,6 @@ from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
-from qblock.versions.later import lags
 from qblock.versions.recorded import UNPROTECTED
 
 KEPT_MAP = "the published recoding map was kept: all versions that are checked together have the same boxes"
@@ -58,7 +57,7 @@ def inherited_map(spec: Spec, store: Store, current: RecordedEvent | None) -> Ma
         how, remedy = ("in cohorts", "Write") if stated is not None else ("by block", "Leave out")
         raise Refused(OTHER_NEWCOMERS.format(current.version, spec.release, how, remedy, unprotected=UNPROTECTED))
     node = current.node if stated is None else tuple(stated["start"])
-    if lags(spec) and spec.pinned not in (None, node):
+    if spec.lags and spec.pinned not in (None, node):
         where, shown = spec.at("search", "node"), list(node or ())
         raise Refused(OTHER_NODE.format(where, current.version, spec.release, shown, unprotected=UNPROTECTED))
     return stated

@@ -32,7 +32,7 @@ from qblock.spec import Spec, spec_digest
 from qblock.versions.admission import Admission
 from qblock.versions.batching.cohort import Churn
 from qblock.versions.crosswalk import has_crosswalk, open_crosswalk
-from qblock.versions.later import lags, later_versions, room_to_leave
+from qblock.versions.later import later_versions, room_to_leave
 from qblock.versions.pending.decision import rules_of
 from qblock.versions.pending.differences import check_layout, check_node
 from qblock.versions.pending.outlook import Outlook, outlook
@@ -91,12 +91,12 @@ def _preview(spec: Spec, planned: Plan, churn: Churn | None, progress: Progress 
     if spec.entity is None:
         notes += _repeats(spec)
     notes += later_versions(spec) if planned.current is None else []
-    if lags(spec):
+    if spec.lags:
         rules = rules_of(spec, bool(spec.versions.audience))
         notes += [] if rules.cells else [CORE.format(rules.reason)]
         notes += room_to_leave(spec, rules.k) if rules.cells and planned.current is None else []
-    expected = _expected(spec, store, churn, progress) if lags(spec) else {}
-    if lags(spec) and not expected and churn is None:
+    expected = _expected(spec, store, churn, progress) if spec.lags else {}
+    if spec.lags and not expected and churn is None:
         notes.append(GIVE_CHURN if spec.newcomers is None else GIVE_CHURN_OF_COHORTS)
     levels, changes, more = _next_version(planned)
     return planned.answer([*notes, *more], levels=levels, changes=changes, **expected)
@@ -164,7 +164,7 @@ def _next_version(planned: Plan) -> tuple[dict[str, Any] | None, dict[str, Any] 
     node: Node | None = None
     changes: dict[str, Any] | None = None
     notes: list[str] = []
-    if lags(spec):
+    if spec.lags:
         try:
             node, changes, notes = _pending_changes(spec, store, shown, current.event)
         except (InputError, Refused):

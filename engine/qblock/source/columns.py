@@ -22,7 +22,7 @@ from qblock.warehouse.queries import Dimension, Expression
 from qblock.warehouse.values import load_dimension
 
 WEIGHT = "qblock weight"
-"""The weights of rows, as texts, where a relation stands for the source and people of it have left; NULL for 1."""
+"""The weights of rows, as texts, where a relation stands for the source."""
 
 
 def tables_read(spec: Spec) -> list[TableName]:

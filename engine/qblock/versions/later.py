@@ -36,8 +36,3 @@ def room_to_leave(spec: Spec, k: int) -> list[str]:
     if spec.search.recoding != "multidimensional" or spec.least_box >= leave + k:
         return []
     return [ROOM.format(leave + k, leave, k, 2 * (leave + k))]
-
-
-def lags(spec: Spec) -> bool:
-    """Whether versions of a release lag behind the source."""
-    return spec.lags
