@@ -40,6 +40,7 @@ SHOWN = {
         "high": sa.Text,
         "sort": sa.BigInteger,
         "rows": sa.BigInteger,
+        "since": sa.BigInteger,
     },
     "version": {
         "version": sa.BigInteger,

@@ -68,6 +68,28 @@ def test_all_who_wait_are_shown_in_boxes_of_their_own_within_the_delay(make_job:
     assert job.run().status == "unchanged"
 
 
+def test_readers_are_told_since_which_version_a_label_is_shown(make_job: MakeJob) -> None:
+    job = cohort_job(make_job, within=1, box=5)
+    job.begin()
+    seen = {1: labels_shown(job)}
+    for version, first in ((2, 0), (3, 20)):
+        come(job, range(first, first + 20))
+        job.run()
+        seen[version] = labels_shown(job)
+    expected = {label: min(v for v, labels in seen.items() if label in labels) for label in seen[3]}
+    assert set(expected.values()) > {1}
+    listed = job.query(f"SELECT column_name, label, since FROM published.{job.spec.view}_levels")
+    assert {(name, label): since for name, label, since in listed} == expected
+    rollback(job.spec, 1)
+    listed = job.query(f"SELECT column_name, label, since FROM published.{job.spec.view}_levels")
+    assert {(name, label): since for name, label, since in listed} == dict.fromkeys(seen[1], 1)
+
+
+def labels_shown(job: Job) -> set[tuple[str, str]]:
+    names = job.spec.quasi_identifiers
+    return {pair for row in job.published() for pair in zip(names, row, strict=False)}
+
+
 def test_a_map_is_kept_with_the_version_that_shows_it_and_its_labels_are_nobody_elses(make_job: MakeJob) -> None:
     job = cohort_job(make_job, within=1, box=5)
     job.begin()

@@ -107,9 +107,11 @@ KEPT: tuple[Helper, ...] = (
             "high": "text",
             "sort": "bigint",
             "rows": "bigint",
+            "since": "bigint",
         },
         "The labels that {view} shows in the version that is shown, with how many rows each has: low <= value < high "
-        "where a label is of numbers or dates, and `sort` puts them in order.",
+        "where a label is of numbers or dates, and `sort` puts them in order. `since`: the version from which on rows "
+        "that are shown now have had it; NULL where versions do not lag behind the source.",
     ),
     Helper(
         "version",
@@ -264,12 +266,15 @@ def shown_of(
     labels: Sequence[Mapping[str, int]],
     tightest: Sequence[Tightest],
     version: Version,
+    since: Sequence[Mapping[str, int]],
 ) -> Shown:
     """What the helper views show. labels: of each quasi-identifier the labels that are published, with their rows;
-    tightest: of each requirement, of which readers get what they could work out."""
+    tightest: of each requirement, of which readers get what they could work out; since: of each quasi-identifier the
+    version that first showed each label, of those that are known."""
     total = sum(labels[0].values()) if labels else 0
     views: dict[Kind, list[Row]] = {"columns": [], "levels": [], "version": [], "guarantees": []}
     published = dict(zip(spec.quasi_identifiers, labels, strict=True))
+    versions = dict(zip(spec.quasi_identifiers, since, strict=False))
     named = names(spec.view, spec.publish.names)
     levels, blocks = named["levels"], named["blocks"]
     for column in facts.columns:
@@ -277,8 +282,7 @@ def shown_of(
         if column.role == "quasi_identifier":
             own, hierarchy, bound = published[name], facts.hierarchies[name], facts.bounds.get(name)
             at = _levels(hierarchy, own)
-            rows = _labels(name, own, hierarchy, at, bound)
-            views["levels"] += rows
+            views["levels"] += _labels(name, own, at, bound, versions.get(name, {}))
             level = _level(hierarchy, own, at)
             views["columns"].append(
                 (
@@ -348,15 +352,15 @@ def _level(hierarchy: Hierarchy, published: Mapping[str, int], at: Mapping[str, 
 def _labels(
     name: str,
     published: Mapping[str, int],
-    hierarchy: Hierarchy,
     at: Mapping[str, Sequence[int]],
     bound: Bound | None,
+    since: Mapping[str, int],
 ) -> list[Row]:
     rows: list[Row] = []
     order = sorted(published, key=lambda label: (label == TOP, bound.place_of(label) if bound else 0, label))
     for number, label in enumerate(order, 1):
         ends = (None, None) if bound is None else bound.ends_of(label)
-        rows.append((name, max(at[label], default=None), label, *ends, number, published[label]))
+        rows.append((name, max(at[label], default=None), label, *ends, number, published[label], since.get(label)))
     return rows
 
 

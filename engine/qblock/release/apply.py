@@ -336,7 +336,8 @@ class CopyVersion(Step):
         if run.policy.inherited is not None:
             # Nothing was searched, so it is still open; to copy rows and to count them again may take long.
             run.store.close_crosswalk()
-        shown = run.chosen.shown(run.spec, run.task.source, run.version, run.ledger.version)
+        source, now = run.task.source, run.ledger.version
+        shown = run.chosen.shown(run.spec, source, run.version, now, run.policy.since)
         run.target.stage(run.task.source.session, run.chosen.copy, shown, run.tag, run.record)
         # The snapshot ends here: what follows reads only the copy.
         run.transaction.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -96,9 +97,17 @@ class Chosen:
         digest = content_digest(source.session, copy.query.subquery("qblock_copy"), copy.columns)
         return cls(assessment, label_codes(task, assessment.node), copy, baseline, digest)
 
-    def shown(self, spec: Spec, source: SourceTable, number: int, before: int | None) -> Shown:
+    def shown(
+        self,
+        spec: Spec,
+        source: SourceTable,
+        number: int,
+        before: int | None,
+        since: Sequence[Mapping[str, int]],
+    ) -> Shown:
         """What the helper views show of a version, from what the search counted, which the recheck finds again in the
-        copy; one statement, over columns that are published as they are. before: the version that readers see now."""
+        copy; one statement, over columns that are published as they are. before: the version that readers see now;
+        since: as of `shown_of`."""
         counts, published = self.assessment.counts, self.assessment.kept
         columns = source.columns if source.recoding is None else source.recoding.before
         facts = Facts(
@@ -110,7 +119,7 @@ class Chosen:
         )
         labels = labels_by_code(self.labels, counts.keys[published], counts.rows[published])
         at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-        return shown_of(spec, facts, labels, self.assessment.tightest, Version(number, at, before))
+        return shown_of(spec, facts, labels, self.assessment.tightest, Version(number, at, before), since)
 
     def _distinct(self, source: SourceTable) -> dict[str, int]:
         columns = self.copy.columns

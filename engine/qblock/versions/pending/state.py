@@ -329,6 +329,18 @@ def cells_of(crosswalk: Crosswalk, release: str, entities: Collection[str]) -> s
     return cells
 
 
+def first_versions(crosswalk: Crosswalk, release: str) -> list[dict[str, int]]:
+    """Of each quasi-identifier, the version since which each label has been shown, of rows that still are."""
+    t = crosswalk.tables.shown
+    cells = crosswalk.column(sa.select(t.c.cell).where(t.c.release == release).distinct())
+    since: list[dict[str, int]] = []
+    for cell in map(cell_of, cells):
+        since = since or [{} for _ in cell.block]
+        for versions, label in zip(since, map(str, cell.block), strict=True):
+            versions[label] = min(versions.get(label, cell.first), cell.first)
+    return since
+
+
 def another_unit(crosswalk: Crosswalk, release: str, cells: Collection[str]) -> dict[str, Row]:
     """One unit outside some cells, if there is any: whether a version would be left without anybody."""
     t, own = crosswalk.tables.shown, crosswalk.own

@@ -33,7 +33,8 @@ class VersionPolicy(Protocol):
 
     admission: who is in the snapshot, None for everybody; inherited: the event of the version whose node is kept; dry:
     whether nothing is to be kept of what is decided; forced: whether what would not be tried again is; detail: counts
-    for the private ledger; verdict: of the check that passed. Notes go to those of the run.
+    for the private ledger; verdict: of the check that passed; since: of each quasi-identifier the version that first
+    showed each label, where versions lag. Notes go to those of the run.
     """
 
     admission: Admission | ShownState | None
@@ -42,6 +43,7 @@ class VersionPolicy(Protocol):
     forced: bool
     detail: dict[str, Any]
     verdict: Verdict | None
+    since: Sequence[Mapping[str, int]]
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         """Begin with a snapshot; the spec in force. current: the version that readers see; shown: all they ever saw."""

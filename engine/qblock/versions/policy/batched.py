@@ -23,7 +23,15 @@ from qblock.versions.pending.baseline import adopt_newest, begin_state
 from qblock.versions.pending.cohorts import cohort_maps
 from qblock.versions.pending.decision import Behind, Decision, decide, keep, let_fail, never_shown, refine
 from qblock.versions.pending.differences import check_layout, check_node, check_shown, moved_people, units_moved
-from qblock.versions.pending.state import State, forget_state, read_state, refused_before, remember_refusal, write_state
+from qblock.versions.pending.state import (
+    State,
+    first_versions,
+    forget_state,
+    read_state,
+    refused_before,
+    remember_refusal,
+    write_state,
+)
 from qblock.versions.policy import common
 from qblock.versions.policy.common import Reopen, Restart, TogetherRefused
 from qblock.versions.recorded import UNPROTECTED, Candidate, recorded
@@ -89,6 +97,7 @@ class Batched:
         self.behind: Behind | None = None
         self.leaving = NOBODY
         self.verdict: Verdict | None = None
+        self.since: Sequence[Mapping[str, int]] = ()
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         spec, self.shown, self.decision, self.behind = self.spec, tuple(shown), None, None
@@ -218,6 +227,7 @@ class Batched:
             common.record_passed(crosswalk, task.source, proposed, self.leaving, reserve)
             if self.state is None:
                 begin_state(crosswalk, self.spec, task.source, proposed)
+            self.since = first_versions(crosswalk, self.spec.release)
         self.verdict = verdict
         return None
 

@@ -43,6 +43,7 @@ class Exact:
         self.leaving = NOBODY
         self.doubted: Batch | None = None
         self.verdict: Verdict | None = None
+        self.since: Sequence[Mapping[str, int]] = ()
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         # With the quasi-identifiers of the first publication; moves wait.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from qblock.errors import Refused
@@ -28,6 +28,7 @@ class Independent:
         self.inherited: RecordedEvent | None = None
         self.detail: dict[str, Any] = {}
         self.verdict: Verdict | None = None
+        self.since: Sequence[Mapping[str, int]] = ()
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         if has_crosswalk(self.store):
