@@ -470,6 +470,7 @@ class FrameTable:
     """The Tabular protocol for a data frame or Arrow table. Only the columns that are asked for are converted."""
 
     name = FRAME
+    home = TableName(None, FRAME)
     facts: SourceFacts | None = None
     types: Mapping[str, ColumnType] = {}
 

@@ -5,9 +5,24 @@ from __future__ import annotations
 from mutation.mutation import Mutation
 
 SOURCES = "tests/source/test_sources.py"
+ONLY_READ = "tests/release/test_read_only_source.py"
 UNCOVERED = "tests/release/test_waiting.py::test_rows_that_no_hierarchy_covers_wait_and_come_as_a_cohort"
 
 SOURCE: tuple[Mutation, ...] = (
+    Mutation(
+        "copied server: an empty text is NULL",
+        "warehouse/postgresql_copied.py",
+        "quoted_strings_can_be_null=False",
+        "quoted_strings_can_be_null=True",
+        tests=(f"{ONLY_READ}::test_the_content_is_that_of_the_same_table_in_a_duckdb_file",),
+    ),
+    Mutation(
+        "copied server: another database is the same source",
+        "publish/targets/duckdb.py",
+        'return f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"',
+        "return url.get_backend_name()",
+        tests=(f"{ONLY_READ}::test_another_database_is_another_source_and_another_login_is_not",),
+    ),
     Mutation(
         "profile: approximate numbers of values decide roles",
         "profiling/profiles.py",

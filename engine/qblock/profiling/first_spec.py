@@ -39,7 +39,7 @@ from qblock.profiling.text_types import TextTypes, recognize
 from qblock.profiling.unique_sets import UniqueSet
 from qblock.spec.source_file import ending
 from qblock.warehouse import TableName, Warehouse
-from qblock.warehouse.engines import ENGINES, database_file, files_warehouse, open_warehouse, parse_url
+from qblock.warehouse.engines import ENGINES, database_file, files_warehouse, only_reads, open_warehouse, parse_url
 from qblock.warehouse.source_files import FileTable
 
 
@@ -106,7 +106,8 @@ def init(
     if not quasi and not any(p.role == "decide" for p in proposals):
         reasons = "; ".join(f"{p.name}: {p.role}, {p.reason}" for p in proposals)
         raise InputError(f"no column of {source.table} can be a quasi-identifier ({reasons}); write a spec by hand")
-    text = render(source.lines, source.title, proposals, look.rows, source.warehouse.engine, whose, left)
+    engine = source.warehouse.engine
+    text = render(source.lines, source.title, proposals, look.rows, engine, whose, left, only_read=source.only_read)
     forms = [p.entry.get("hierarchy") for p in proposals if isinstance(p.entry, dict)]
     files = {file: leaves for file, leaves in look.hierarchies.items() if {"file": file} in forms}
     written = _write(directory, files, text, force=force)
@@ -118,13 +119,15 @@ def init(
 
 @dataclass(frozen=True)
 class _Source:
-    """The table that is looked at. lines: of a spec that say where it is; recognized: types of the columns of CSV."""
+    """The table that is looked at. lines: of a spec that say where it is; recognized: types of the columns of CSV;
+    only_read: whether nothing can be published beside it."""
 
     warehouse: Warehouse
     table: TableName
     lines: list[str]
     title: str
     recognized: TextTypes
+    only_read: bool = False
 
 
 def _source_of(url: str, table: str | None, directory: Path) -> _Source:
@@ -135,7 +138,11 @@ def _source_of(url: str, table: str | None, directory: Path) -> _Source:
         if table is None:
             raise InputError("which table of the database? name it after the URL")
         name, warehouse = TableName.parse(table), open_warehouse(url, Path.cwd())
-        return _Source(warehouse, name, source_of_table(url, name, warehouse.engine), name.name, TextTypes())
+        lines, only_read = (
+            source_of_table(url, name, warehouse.engine),
+            only_reads(parse_url(url), "CREATE") is not None,
+        )
+        return _Source(warehouse, name, lines, name.name, TextTypes(), only_read)
     recognized = recognize(FileTable(path, Path.cwd(), "the source")) if ending(path) == ".csv" else TextTypes()
     types = {column: str(type_) for column, type_ in recognized.types.items()}
     files, name = files_warehouse(path, Path.cwd(), "the source", types)
@@ -267,9 +274,11 @@ def render(
     engine: str,
     entity: Entity,
     left: Sequence[str] = (),
+    *,
+    only_read: bool = False,
 ) -> str:
     """The text of a first spec (release.yaml.j2), with the reason of each role as a comment. source: its lines; title:
-    of the table; left: columns whose role is left open."""
+    of the table; left: columns whose role is left open; only_read: as of `_Source`."""
     people = rows if entity.chosen is None else entity.chosen.distinct
     return _template().render(
         OPEN=OPEN,
@@ -284,6 +293,7 @@ def render(
         sensitive=[p for p in proposals if p.role == "sensitive" and p.profile.distinct >= 2],
         steady=entity.chosen is not None,
         engine=ENGINES[engine],
+        only_read=only_read,
     )
 
 

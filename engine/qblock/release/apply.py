@@ -40,7 +40,7 @@ from qblock.spec import Spec
 from qblock.versions.policy import common
 from qblock.versions.policy.batched import KEPT
 from qblock.versions.policy.common import Restart, TogetherRefused
-from qblock.warehouse.engines import ENGINES, engine_of_source
+from qblock.warehouse.engines import ENGINES, engine_of_source, is_copied
 from qblock.warehouse.kept_sessions import kept_sessions
 
 
@@ -76,7 +76,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     return planned.then(
         ClearLeftovers(spec.release),
         *((CheckReaders(spec.publish.readers),) if engine.facts.has_roles else ()),
-        Snapshot(engine.name, spec.source.table),
+        Snapshot(engine.name, spec.source.table, is_copied(spec)),
         CheckDisclosure(spec.insensitives),
         _search_step(planned, models),
         CheckEarlierVersions(planned.current, spec.versions.joint, spec.checked_together, force),
@@ -125,12 +125,14 @@ class CheckReaders(Step):
 class Snapshot(Step):
     engine: str
     table: str
+    copied: bool
 
     def describe(self) -> str:
-        how = ENGINES[self.engine].facts.snapshot_words
-        return (
-            f"Open {self.table} in {how}; check its columns, and that the hierarchies cover every value; scan it once."
-        )
+        if self.copied:
+            how = f"Copy what is read of {self.table} from its server in one transaction that only reads"
+        else:
+            how = f"Open {self.table} in {ENGINES[self.engine].facts.snapshot_words}"
+        return f"{how}; check its columns, and that the hierarchies cover every value; scan it once."
 
     def perform(self, run: Run) -> Restart | None:
         refused, digests = spec_refusal(run), run.ledger.digests

@@ -19,7 +19,7 @@ from qblock.publish.digest import content_digest, relation_digest
 from qblock.release import roles
 from qblock.release.run import Chosen, Run
 from qblock.source import SourceTable, recoded_columns
-from qblock.source.columns import checked_columns, columns_read, tables_read
+from qblock.source.columns import checked_columns, columns_read
 from qblock.spec import Spec, spec_digest
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.version import __version__
@@ -31,6 +31,7 @@ from qblock.versions.policy import common
 from qblock.versions.policy.batched import Batched
 from qblock.versions.policy.common import Restart
 from qblock.versions.recorded import ONLY_UNPROTECTED
+from qblock.warehouse.engines import tables_read
 from qblock.warehouse.protocol import Session, TableName
 
 

@@ -27,7 +27,7 @@ from qblock.results.release import Planned
 from qblock.search.progress import Progress
 from qblock.search.run import open_snapshot, open_task
 from qblock.source import SourceTable, open_recoded
-from qblock.source.columns import repeated_people, tables_read
+from qblock.source.columns import repeated_people
 from qblock.spec import Spec, spec_digest
 from qblock.versions.admission import Admission
 from qblock.versions.batching.cohort import Churn
@@ -39,7 +39,7 @@ from qblock.versions.pending.outlook import Outlook, outlook
 from qblock.versions.pending.state import read_state
 from qblock.versions.people import turnover
 from qblock.warehouse import warehouse_of
-from qblock.warehouse.engines import engine_of_source
+from qblock.warehouse.engines import engine_of_source, tables_read
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import Session
 

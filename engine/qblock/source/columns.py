@@ -12,7 +12,6 @@ from qblock.errors import InputError, counted
 from qblock.hierarchy import Hierarchy
 from qblock.source.levels import NAMED, Observed, domain_of, hierarchy_of, listed
 from qblock.spec import Cuts, Spec
-from qblock.spec.privacy import PriorTable
 from qblock.spec.repeats import may_stand_for_people, repeats_people
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse import queries
@@ -23,22 +22,6 @@ from qblock.warehouse.values import load_dimension
 
 WEIGHT = "qblock weight"
 """The weights of rows, as texts, where a relation stands for the source."""
-
-
-def tables_read(spec: Spec) -> list[TableName]:
-    """Every table of the warehouse that a run reads: the source, hierarchies, priors, populations and guards."""
-    names = [spec.source.table]
-    for attribute in spec.attributes.values():
-        names += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
-    for requirement in spec.privacy:
-        if requirement.guards is not None:
-            names.append(requirement.guards.table)
-        if isinstance(requirement.prior, PriorTable):
-            names.append(requirement.prior.table)
-        population = getattr(requirement.model, "population", None)
-        if population is not None:
-            names.append(population)
-    return [TableName.parse(name) for name in dict.fromkeys(names)]
 
 
 def columns_read(spec: Spec) -> tuple[str, ...]:

@@ -15,18 +15,19 @@ from qblock.spec.source_file import ColumnType
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse, quote, quote_text
 from qblock.warehouse.memory import of_embedded
-from qblock.warehouse.protocol import Session, SourceFacts, translated
+from qblock.warehouse.protocol import Session, SourceFacts, TableName, translated
 
 ROWS, TEXTS = "qblock_rows", "qblock_texts"
 
 
 class Tabular(Protocol):
-    """A table outside of a database. name: as messages have it, and the name of the copy.
+    """A table outside of a database. name: as messages have it; home: the name of the copy.
 
     facts: of the files that it was copied from, once it was; None for what is in memory.
     """
 
     name: str
+    home: TableName
     facts: SourceFacts | None
 
     @property
@@ -79,7 +80,7 @@ class CopiedWarehouse(DuckdbWarehouse):
     """
 
     def __init__(
-        self, table: Tabular, needed: Mapping[str, str], memory_limit: str | None = None, *, rows: bool = True
+        self, table: Tabular | None, needed: Mapping[str, str], memory_limit: str | None = None, *, rows: bool = True
     ) -> None:
         super().__init__(None, memory_limit)
         self.path = self._spill.path / "source.duckdb"
@@ -98,12 +99,18 @@ class CopiedWarehouse(DuckdbWarehouse):
     @property
     def facts(self) -> SourceFacts | None:
         """Of the files that it was copied from."""
-        return self._table.facts
+        return None if self._table is None else self._table.facts
 
     def _copy(self) -> None:
+        assert self._table is not None
+        # Before the file is made.
         self._table.check(self._needed)
-        columns = list(self._needed)
-        schema = self._table.schema(columns)
+        with self._filling() as connection:
+            self._fill(connection, self._table, self._needed)
+
+    @contextmanager
+    def _filling(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The private file, to be filled."""
         assert self.path is not None
         with (
             translated(DuckdbFacts(None, self.path)),
@@ -113,10 +120,17 @@ class CopiedWarehouse(DuckdbWarehouse):
             connection.execute(f"SET temp_directory = {quote_text(str(self._spill.path))}")
             if self._memory_limit:
                 connection.execute(f"SET memory_limit = {quote_text(of_embedded(self._memory_limit))}")
-            _create(connection, self._table, schema)
-            for what, batches in self._table.parts(columns, schema) if self._rows else ():
-                _insert(connection, self._table, what, _Batches(batches), schema)
+            yield connection
             connection.execute("CHECKPOINT")
+
+    def _fill(self, connection: duckdb.DuckDBPyConnection, table: Tabular, needed: Mapping[str, str]) -> None:
+        """Copy the needed columns of a table."""
+        table.check(needed)
+        columns = list(needed)
+        schema = table.schema(columns)
+        _create(connection, table, schema)
+        for what, batches in table.parts(columns, schema) if self._rows else ():
+            _insert(connection, table, what, _Batches(batches), schema)
 
 
 class _Batches:
@@ -143,7 +157,13 @@ class _Batches:
 def _create(connection: duckdb.DuckDBPyConnection, table: Tabular, schema: pa.Schema) -> None:
     values = _values(table, schema)
     named = ", ".join(f"{value} AS {quote(field.name)}" for value, field in zip(values, schema, strict=True))
-    _reading(connection, _Batches(()), schema, f"CREATE TABLE {quote(table.name)} AS SELECT {named} FROM {ROWS}")
+    if table.home.schema is not None:
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(table.home.schema)}")
+    _reading(connection, _Batches(()), schema, f"CREATE TABLE {_home(table)} AS SELECT {named} FROM {ROWS}")
+
+
+def _home(table: Tabular) -> str:
+    return ".".join(quote(part) for part in (table.home.schema, table.home.name) if part is not None)
 
 
 def _insert(
@@ -151,13 +171,13 @@ def _insert(
 ) -> None:
     values = ", ".join(_values(table, schema))
     if not table.types:
-        _reading(connection, batches, schema, f"INSERT INTO {quote(table.name)} SELECT {values} FROM {ROWS}")
+        _reading(connection, batches, schema, f"INSERT INTO {_home(table)} SELECT {values} FROM {ROWS}")
         return
     _reading(connection, batches, schema, f"CREATE TEMPORARY TABLE {TEXTS} AS SELECT * FROM {ROWS}")
     check_texts(
         connection, TEXTS, what, {i: (field.name, table.types.get(field.name)) for i, field in enumerate(schema)}
     )
-    connection.execute(f"INSERT INTO {quote(table.name)} SELECT {values} FROM {TEXTS}")
+    connection.execute(f"INSERT INTO {_home(table)} SELECT {values} FROM {TEXTS}")
     connection.execute(f"DROP TABLE {TEXTS}")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import sqlalchemy as sa
@@ -19,7 +19,9 @@ from sqlalchemy.dialects import postgresql
 
 from qblock.errors import InputError
 from qblock.spec import Spec
+from qblock.spec.privacy import PriorTable
 from qblock.spec.source_file import column_type
+from qblock.spec.sources import DimensionTable
 from qblock.spec.urls import url_problem
 from qblock.warehouse.copied import CopiedWarehouse, Tabular
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
@@ -158,6 +160,22 @@ def facts_of(connection: sa.Connection) -> type[Facts]:
     return ENGINES[connection.dialect.name].facts
 
 
+def tables_read(spec: Spec) -> list[TableName]:
+    """Every table of the warehouse that a run reads: the source, hierarchies, priors, populations and guards."""
+    names = [spec.source.table]
+    for attribute in spec.attributes.values():
+        names += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
+    for requirement in spec.privacy:
+        if requirement.guards is not None:
+            names.append(requirement.guards.table)
+        if isinstance(requirement.prior, PriorTable):
+            names.append(requirement.prior.table)
+        population = getattr(requirement.model, "population", None)
+        if population is not None:
+            names.append(population)
+    return [TableName.parse(name) for name in dict.fromkeys(names)]
+
+
 @contextmanager
 def private_names(connection: sa.Connection) -> Iterator[None]:
     """Within it names without a schema are those of the private tables."""
@@ -228,14 +246,25 @@ def open_warehouse(url: str, directory: Path, memory_limit: str | None = None) -
     return engine_of(parsed).opened(parsed, directory, memory_limit)
 
 
+def is_copied(spec: Spec) -> bool:
+    """Whether the source is a database that is only read: what a run reads is copied, and all else is where files have
+    it. So it is where a release of PostgreSQL is a DuckDB file."""
+    if spec.source.file is not None or spec.publish.url is None:
+        return False
+    source, target = (engine_of(parse_url(url.url)) for url in (spec.source.url, spec.publish.url))
+    return source is POSTGRESQL and target.is_file
+
+
 def engine_of_source(spec: Spec) -> Engine:
-    """The engine that the source of a spec is on."""
-    return engine_of(parse_url(spec.source.url.url))
+    """The engine that works on the source of a spec: that which it is on, or is copied to."""
+    return DUCKDB if is_copied(spec) else engine_of(parse_url(spec.source.url.url))
 
 
 def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
     """The warehouse of a spec's source. rows: whether they are wanted of files, or only the columns and their types."""
     source = spec.source
+    if is_copied(spec) or (rows and _only_reads(spec)):
+        return _server_copy(spec, rows=rows)
     if source.file is None:
         warehouse = open_warehouse(source.url.url, spec.directory, spec.search.memory_limit)
         if isinstance(warehouse, Copying):
@@ -250,10 +279,44 @@ def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
 
 def copied(table: Tabular, spec: Spec, *, rows: bool = True) -> CopiedWarehouse:
     """A table that is in no database, with the columns that a spec names, as a warehouse."""
+    return CopiedWarehouse(table, _needed(spec), spec.search.memory_limit, rows=rows)
+
+
+def _needed(spec: Spec) -> dict[str, str]:
+    """The columns of a source that are copied, each with where the spec names it."""
     needed = {name: spec.at("attributes", name) for name in spec.attributes}
     if spec.entity is not None:
         needed.setdefault(spec.entity, spec.at("entity"))
-    return CopiedWarehouse(table, needed, spec.search.memory_limit, rows=rows)
+    return needed
+
+
+def only_reads(url: sa.URL, privilege: Literal["TEMPORARY", "CREATE"] = "TEMPORARY") -> str | None:
+    """Why nothing can be stored in a database, for the time of a run or (CREATE) for longer; None where it can, and for
+    engines that have no rights."""
+    if engine_of(url) is not POSTGRESQL:
+        return None
+    from qblock.warehouse.postgresql import right_missing
+
+    return right_missing(url, privilege)
+
+
+def _only_reads(spec: Spec) -> bool:
+    """Whether the source is only read for want of rights. Raises InputError where the spec has the work done there."""
+    missing = None if spec.source.file is not None else only_reads(parse_url(spec.source.url.url))
+    if missing is not None and spec.search.roll_up == "warehouse":
+        raise InputError(
+            f"{spec.at('search', 'roll_up')}: search.roll_up is warehouse, and {missing}; leave it out, and "
+            "rows are counted here"
+        )
+    return missing is not None
+
+
+def _server_copy(spec: Spec, *, rows: bool) -> CopiedWarehouse:
+    from qblock.warehouse.postgresql_copied import ServerCopy
+
+    url = parse_url(spec.source.url.url)
+    table, *beside = tables_read(spec)
+    return ServerCopy(url, table, _needed(spec), beside, spec.search.memory_limit, rows=rows)
 
 
 def files_warehouse(

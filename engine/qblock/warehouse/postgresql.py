@@ -246,6 +246,30 @@ class PostgresqlWarehouse:
         self._engine.dispose()
 
 
+RIGHTS = sa.text(
+    "SELECT pg_is_in_recovery() AS replica, CAST(current_user AS text) AS login, "
+    "CAST(current_database() AS text) AS name, has_database_privilege(current_database(), :privilege) AS given, "
+    "EXISTS (SELECT FROM pg_namespace WHERE nspname = :private AND has_schema_privilege(oid, 'CREATE')) AS has_private"
+)
+
+
+def right_missing(url: sa.URL, privilege: str) -> str | None:
+    """What keeps a login from making temporary tables, or (CREATE) the private schema, with the remedy; None where
+    nothing does."""
+    warehouse = PostgresqlWarehouse(url)
+    try:
+        with warehouse.snapshot() as session:
+            (row,) = session.fetch(RIGHTS, {"privilege": privilege, "private": PRIVATE_SCHEMA}).to_pylist()
+    finally:
+        warehouse.close()
+    if row["replica"]:
+        return "the server is a replica, where nothing can be stored"
+    if row["given"] or (privilege == "CREATE" and row["has_private"]):
+        return None
+    what = "temporary tables" if privilege == "TEMPORARY" else "schemas"
+    return f"the login may make no {what} (GRANT {privilege} ON DATABASE {quote(row['name'])} TO {quote(row['login'])})"
+
+
 def of_transactions(memory_limit: str | None = None) -> dict[str, str]:
     """Settings of each transaction: memory for the GROUP BYs, scans of some pages alone (`pieces`), and an end
     when the job ends: a query whose job was killed ends too, instead of holding its snapshot and locks."""

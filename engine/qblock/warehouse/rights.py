@@ -105,7 +105,10 @@ class Needs:
 def missing_rights(rights: Iterable[Right]) -> str:
     """A sentence about rights that are missing, with the statements."""
     statements = "; ".join(right.statement for right in rights)
-    return f"an administrator must first run: {statements}; `qblock grants SPEC` says what each is for"
+    return (
+        f"an administrator must first run: {statements}; `qblock grants SPEC` says what each is for. A login that "
+        "may only SELECT can publish a DuckDB file: publish: {url: 'duckdb:///published.duckdb'}"
+    )
 
 
 def _comment(text: str, before: str = "") -> str:

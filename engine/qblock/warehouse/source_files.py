@@ -23,7 +23,7 @@ from qblock.files import open_input
 from qblock.spec.source_file import ColumnType, compressed
 from qblock.warehouse.arrow import common_schema, taken, taken_schema
 from qblock.warehouse.copied import check_names, no_column
-from qblock.warehouse.protocol import FileFacts, SourceFacts
+from qblock.warehouse.protocol import FileFacts, SourceFacts, TableName
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -179,7 +179,7 @@ class FileTable:
     """The Tabular protocol for files of one form. facts: of the files, once they have been copied."""
 
     def __init__(self, text: str, directory: Path, place: str, types: Mapping[str, ColumnType] | None = None) -> None:
-        self.name = text
+        self.name, self.home = text, TableName(None, text)
         self.types: Mapping[str, ColumnType] = types or {}
         self.facts: SourceFacts | None = None
         self._place = place

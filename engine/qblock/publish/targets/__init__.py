@@ -13,7 +13,7 @@ from qblock.ledger.stores import store_of
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.publish.targets.protocol import Checked, Identity, Record, Rows, Target, exposure
 from qblock.spec import Spec
-from qblock.warehouse.engines import database_file, engine_of, engine_of_source, parse_url
+from qblock.warehouse.engines import database_file, engine_of, engine_of_source, is_copied, parse_url
 
 __all__ = ["TARGETS", "Checked", "Identity", "Record", "Rows", "Target", "exposure", "target_of", "write_dimensions"]
 
@@ -28,7 +28,7 @@ def _file(spec: Spec, store: Store) -> Target:
     url = parse_url(spec.publish.url.url)
     if not engine_of(url).is_file:
         raise InputError(f"{where}: the source is DuckDB, so the release is a DuckDB file: duckdb:///release.duckdb")
-    source = database_file(parse_url(spec.source.url.url), spec.directory)
+    source = None if is_copied(spec) else database_file(parse_url(spec.source.url.url), spec.directory)
     return DuckdbTarget(spec, store, source, database_file(url, spec.directory))
 
 

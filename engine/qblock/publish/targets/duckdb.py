@@ -47,6 +47,7 @@ from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import quote_text
 from qblock.warehouse.duckdb_session import check_database, logs_of
+from qblock.warehouse.engines import parse_url
 from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
 from qblock.warehouse.protocol import Session, TableName, quote
 from qblock.warehouse.rights import FileNeed, Needs
@@ -72,7 +73,7 @@ class DuckdbTarget:
     renames it, so that a reader has the file before or the file after.
     """
 
-    def __init__(self, spec: Spec, store: Store, source: Path, file: Path) -> None:
+    def __init__(self, spec: Spec, store: Store, source: Path | None, file: Path) -> None:
         self.spec = spec
         self.store = store
         self.source = source
@@ -95,15 +96,23 @@ class DuckdbTarget:
         )
 
     def identity(self) -> Identity:
-        database = hashlib.sha256(f"duckdb:{self.store.within(self.source)}".encode()).hexdigest()
+        database = hashlib.sha256(self._database.encode()).hexdigest()
         table = TableName.parse(self.spec.source.table)
         # Names of DuckDB differ by more than their case, quoted or not.
         known = TableName((table.schema or MAIN).casefold(), table.name.casefold())
         return Identity(table_text(known), database, self.place_name, self.spec.publish.readers)
 
+    @property
+    def _database(self) -> str:
+        """That of the source: a file, or a server's, whoever logs in."""
+        if self.source is not None:
+            return f"duckdb:{self.store.within(self.source)}"
+        url = parse_url(self.spec.source.url.url)
+        return f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"
+
     def check(self) -> list[str]:
         where = self.spec.at("publish", "url")
-        if same_file(self.file, self.source):
+        if self.source is not None and same_file(self.file, self.source):
             raise InputError(
                 f"{where}: the target is the source's file {self.source}, and a reader of a DuckDB file reads all of "
                 "it; give the release a file of its own"
@@ -408,9 +417,9 @@ class DuckdbChecked:
         return []
 
 
-def _files(spec: Spec, store: Store, source: Path, file: Path) -> Iterator[FileNeed]:
+def _files(spec: Spec, store: Store, source: Path | None, file: Path) -> Iterator[FileNeed]:
     """What job and readers need of the file system: files have no rights of their own, and no roles."""
-    sources = [source]
+    sources = [] if source is None else [source]
     if spec.source.file is not None:
         sources = found_files(spec.source.file, spec.directory, spec.at("source", "file"))
     if spec.path.is_file():

@@ -98,6 +98,11 @@ class PostgresqlTarget:
                 f"{self.spec.at('publish', 'schema')}: {SCHEMA} is the private schema; publish in another one"
             )
         with self._session() as session:
+            if session.scalar("SELECT pg_is_in_recovery()"):
+                raise InputError(
+                    f"{self.spec.at('source')}: the server is a replica, where nothing can be published; publish a "
+                    "file: publish: {url: 'duckdb:///published.duckdb'}"
+                )
             facts = self.views.check_names(session.connection)
             with self.store.translated():
                 return access.path_warnings(session.connection, self._readers(session.connection, facts))

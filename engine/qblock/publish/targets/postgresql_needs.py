@@ -11,9 +11,10 @@ from qblock.ledger.store import SCHEMA
 from qblock.publish.helpers import names
 from qblock.publish.targets.postgresql_tables import pattern_of
 from qblock.publish.targets.postgresql_view import View, text
-from qblock.source.columns import columns_looked_at, columns_read, tables_read
+from qblock.source.columns import columns_looked_at, columns_read
 from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
+from qblock.warehouse.engines import tables_read
 from qblock.warehouse.postgresql_rights import Catalog
 from qblock.warehouse.protocol import TableName, quote
 from qblock.warehouse.rights import Needs, Right, When

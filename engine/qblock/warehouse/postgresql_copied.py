@@ -1,0 +1,221 @@
+"""A PostgreSQL database that is only read: what a run reads of it is copied, in one snapshot, by SELECT and COPY alone.
+
+A login that may do nothing but SELECT is enough, and a replica, where nothing can be written.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from qblock.errors import InputError, QblockError
+from qblock.spec.source_file import ColumnType
+from qblock.warehouse.copied import CopiedWarehouse, check_names
+from qblock.warehouse.lock_waits import state_of
+from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
+from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName, translated
+from qblock.warehouse.queries import Query
+
+BLOCK = 16 * 2**20
+"""Bytes that are read at a time; no row may have more."""
+ATTEMPTS = 3
+"""Of a replica, which ends a query that keeps it from going on."""
+CONFLICTS = ("40001", "40P01", "57P04")
+TYPES: dict[str, pa.DataType] = {
+    "smallint": pa.int16(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "real": pa.float32(),
+    "double precision": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+}
+KINDS = {"timestamp": pa.timestamp("us"), "timestamptz": pa.timestamp("us", "UTC")}
+MOST_DIGITS = 38
+
+
+class ServerTable:
+    """The Tabular protocol for a table of a server. session: whose snapshot it is read in."""
+
+    facts: SourceFacts | None = None
+    types: Mapping[str, ColumnType] = {}
+
+    def __init__(self, session: Session, table: TableName) -> None:
+        self.name, self.home = table.name, table
+        self._session = session
+        self._columns = session.columns(table)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        return list(self._columns)
+
+    def check(self, needed: Mapping[str, str]) -> None:
+        check_names(f"the source {self.home}", list(self._columns), needed)
+
+    def schema(self, columns: Sequence[str]) -> pa.Schema:
+        return pa.schema([pa.field(name, self._type(self._columns[name])) for name in columns])
+
+    def _type(self, column: Column) -> pa.DataType:
+        if column.kind == "decimal":
+            return self._decimal(column)
+        if column.kind == "text":
+            return pa.string()
+        return TYPES.get(column.compare_as) or KINDS[column.kind]
+
+    def _decimal(self, column: Column) -> pa.DataType:
+        """A type that holds every number of the column; its own may have no bounds."""
+        value = self._session.relation(self.home).c[column.name]
+        whole = sa.func.length(sa.cast(sa.func.trunc(sa.func.abs(value)), sa.Text))
+        query = sa.select(sa.func.max(whole).label("whole"), sa.func.max(sa.func.min_scale(value)).label("scale"))
+        (row,) = self._session.fetch(query).to_pylist()
+        whole_digits, scale = row["whole"] or 1, row["scale"] or 0
+        if whole_digits + scale > MOST_DIGITS:
+            raise InputError(
+                f"the source {self.home}: column {column.name} has numbers of {whole_digits + scale} digits; a copy "
+                f"holds {MOST_DIGITS}; round them in a view, or leave the column out"
+            )
+        return pa.decimal128(MOST_DIGITS, scale)
+
+    def parts(self, columns: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
+        yield str(self.home), self._batches(self._query(columns), schema)
+
+    def _query(self, columns: Sequence[str]) -> Query:
+        """The canonical texts of the columns: what a value reads like, whatever the session of a login has set."""
+        session, relation = self._session, self._session.relation(self.home)
+        texts = []
+        for name in columns:
+            column = self._columns[name]
+            texts.append(session.text_of(session.comparable(relation.c[name], column), column.kind).label(name))
+        return sa.select(*texts)
+
+    def _batches(self, query: Query, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        session = self._session
+        dialect = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]
+        text = str(query.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+        driver: Any = session.connection.connection.driver_connection
+        session.count()
+        with translated(PostgresqlFacts(), lambda: [str(self.home)]), driver.cursor() as cursor:
+            with cursor.copy(f"COPY ({text}) TO STDOUT (FORMAT CSV)") as copy:
+                rows = yield from self._read(_Stream(copy), schema)
+            if rows != cursor.rowcount:
+                raise QblockError(f"{self.home}: {cursor.rowcount} rows were sent, and {rows} arrived; run again")
+
+    def _read(self, stream: _Stream, schema: pa.Schema) -> Generator[pa.RecordBatch, None, int]:
+        """The batches of what a server sends; returns how many rows there were."""
+        rows = 0
+        try:
+            for batch in _reader(stream, schema):
+                rows += batch.num_rows
+                yield batch
+        except pa.ArrowInvalid:
+            if stream.problem is not None:
+                raise stream.problem from None
+            if stream.empty:
+                return 0
+            raise InputError(
+                f"the source {self.home} has a value that a copy does not hold: infinity, or a date before the year 1 "
+                f"or after 9999, in {', '.join(schema.names)}, or a row of more than {BLOCK >> 20} MB; leave it out by "
+                "a view"
+            ) from None
+        return rows
+
+
+def _reader(stream: _Stream, schema: pa.Schema) -> pacsv.CSVStreamingReader:
+    return pacsv.open_csv(
+        pa.PythonFile(stream, mode="r"),
+        read_options=pacsv.ReadOptions(column_names=schema.names, block_size=BLOCK),
+        parse_options=pacsv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        convert_options=pacsv.ConvertOptions(
+            column_types=schema,
+            null_values=[""],
+            true_values=["true"],
+            false_values=["false"],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+class _Stream(io.RawIOBase):
+    """What COPY sends, as a file; `problem`: what it ended with, which the reader of the file would not tell."""
+
+    def __init__(self, copy: Any) -> None:
+        self._copy, self._rest = copy, b""
+        self.problem: BaseException | None = None
+        self.empty = True
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        pieces, have = [self._rest], len(self._rest)
+        try:
+            while size < 0 or have < size:
+                piece = bytes(self._copy.read())
+                if not piece:
+                    break
+                pieces.append(piece)
+                have += len(piece)
+        except BaseException as error:
+            self.problem = error
+            raise
+        data = b"".join(pieces)
+        size = have if size < 0 else size
+        self._rest = data[size:]
+        self.empty &= not data
+        return data[:size]
+
+
+class ServerCopy(CopiedWarehouse):
+    """The Warehouse protocol for tables of a PostgreSQL database, copied when the first snapshot begins.
+
+    needed: the columns of the source that are copied, each with where the spec names it; beside: other tables, of which
+    all columns are.
+    """
+
+    def __init__(
+        self,
+        url: sa.URL,
+        table: TableName,
+        needed: Mapping[str, str],
+        beside: Sequence[TableName],
+        memory_limit: str | None = None,
+        *,
+        rows: bool = True,
+    ) -> None:
+        super().__init__(None, needed, memory_limit, rows=rows)
+        self._url, self._of, self._beside = url, table, beside
+
+    def _copy(self) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._copy_once()
+            except QblockError as error:
+                if state_of(error) not in CONFLICTS or attempt == ATTEMPTS:
+                    raise
+
+    def _copy_once(self) -> None:
+        assert self.path is not None
+        self.path.unlink(missing_ok=True)
+        with self._server() as session, self._filling() as connection:
+            for table in (self._of, *self._beside):
+                source = ServerTable(session, table)
+                self._fill(connection, source, self._needed if table == self._of else dict.fromkeys(source.columns, ""))
+
+    @contextmanager
+    def _server(self) -> Iterator[Session]:
+        warehouse = PostgresqlWarehouse(self._url, self._memory_limit)
+        try:
+            with warehouse.snapshot() as session:
+                session.run("SET TRANSACTION READ ONLY")
+                yield session
+        finally:
+            warehouse.close()

@@ -1,0 +1,221 @@
+"""A PostgreSQL database of which a login may SELECT and nothing else: copied, and published as a DuckDB file."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from engines import create_table
+
+from qblock.errors import InputError, QblockError
+from qblock.profiling.first_spec import init
+from qblock.publish.targets import target_of
+from qblock.release.rollback import rollback
+from qblock.release.verify import verify
+from qblock.releases import Release
+from release.jobs import PEOPLE, Job, new_job
+
+TWELVE: dict[str, list[Any]] = {
+    **PEOPLE,
+    "ward": ["A\nB", "", None, 'say "x"', "ü", "*", "\\N", "NULL", ",", " ", "%s %%", "\\"],
+    "paid": [f"{i}.{i:02}" for i in range(11)] + [None],
+    "seen": [f"2026-11-{i + 1:02} 12:00:00.5+02" for i in range(11)] + ["1969-12-31 23:59:59Z"],
+    "share": [0.1, 1e300, 5e-324, None, -0.0, 3.5, 1.0, 2.0, 4.0, 5.0, 6.0, 7.0],
+    "born": ["0001-01-01", "9999-12-31", *["2000-02-29"] * 10],
+    "here": [True, False, None, *[True] * 9],
+    "spent": [f"{i}.5" for i in range(12)],
+}
+COLUMNS = {**{name: values * 3 for name, values in TWELVE.items()}, "name": [f"person {i}" for i in range(36)]}
+"""No value singles out a row."""
+TYPES = {
+    "paid": "NUMERIC(10, 4)",
+    "seen": "TIMESTAMP WITH TIME ZONE",
+    "share": "DOUBLE PRECISION",
+    "born": "DATE",
+    "spent": "REAL",
+    "age": "SMALLINT",
+}
+SHOWN = dict.fromkeys(("paid", "seen", "share", "born", "here", "spent"), "insensitive")
+
+
+@pytest.fixture
+def reader(postgresql_url: str) -> Iterator[str]:
+    """The URL of a database for a login that may SELECT: not even temporary tables are its own."""
+    create_table(postgresql_url, "people", COLUMNS, TYPES, "Clinic")
+    url, role = sa.make_url(postgresql_url), f"reader_{secrets.token_hex(4)}"
+    with psycopg.connect(postgresql_url, autocommit=True) as owner:
+        for statement in (
+            f"CREATE ROLE {role} LOGIN PASSWORD 'x'",
+            f"REVOKE ALL ON DATABASE {url.database} FROM PUBLIC",
+            f"GRANT CONNECT ON DATABASE {url.database} TO {role}",
+            f'GRANT USAGE ON SCHEMA "Clinic" TO {role}',
+            f'GRANT SELECT ON ALL TABLES IN SCHEMA "Clinic" TO {role}',
+        ):
+            owner.execute(statement)
+        yield url.set(username=role, password="x").render_as_string(hide_password=False)
+        owner.execute(f"DROP OWNED BY {role}")
+        owner.execute(f"DROP ROLE {role}")
+
+
+def job_of(url: str, folder: Path, table: str = '"Clinic"."people"', **settings: Any) -> Job:
+    job = new_job("duckdb", folder, url, table)
+    return job.set(attributes={**job.settings["attributes"], **SHOWN}, **settings)
+
+
+def change(owner: str, statement: str) -> None:
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(statement)  # type: ignore[arg-type]
+
+
+def test_a_login_that_may_only_select_is_enough(reader: str, postgresql_url: str, tmp_path: Path) -> None:
+    job = job_of(reader, tmp_path)
+    first = job.run()
+    assert (first.status, first.rows) == ("published", 36)
+    assert not verify(job.spec).problems
+    with psycopg.connect(postgresql_url) as owner:
+        made = owner.execute("SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('qblock')").fetchone()
+    assert made == (0,)
+    assert (tmp_path / "qblock" / "ledger.sqlite").exists()
+
+
+def test_the_content_is_that_of_the_same_table_in_a_duckdb_file(reader: str, tmp_path: Path) -> None:
+    (tmp_path / "copied").mkdir()
+    copied = job_of(reader, tmp_path / "copied")
+    file = f"duckdb:///{tmp_path}/warehouse.duckdb"
+    create_table(file, "people", COLUMNS, TYPES, "Clinic")
+    here = job_of(file, tmp_path)
+    assert copied.run().digest == here.run().digest
+    assert copied.published() == here.published()
+
+
+def test_versions_that_are_checked_together_follow_it(reader: str, postgresql_url: str, tmp_path: Path) -> None:
+    job = job_of(reader, tmp_path, entity="name")
+    job.settings["attributes"] = {**job.settings["attributes"], **dict.fromkeys((*SHOWN, "ward"), "identifying")}
+    job.set(versions={"newcomers": {"within": 1, "box": 6}})
+    job.run()
+    assert job.run().status == "unchanged"
+    rows = ", ".join(f"('new {i}', '1305{i % 4}', {20 + i}, '{'fvh'[i % 3]}')" for i in range(12))
+    change(postgresql_url, f'INSERT INTO "Clinic".people (name, zip, age, disease) VALUES {rows}')
+    second = job.run()
+    assert (second.status, second.version, second.rows) == ("published", 2, 48)
+    rollback(job.spec, 1)
+    assert len(job.published()) == 36
+    erased = Release(job.write()).erase(["person 1"], now=True)
+    assert erased is not None
+    assert not verify(job.spec).problems
+
+
+def test_another_place_of_the_server_is_another_source(reader: str, postgresql_url: str, tmp_path: Path) -> None:
+    job = job_of(reader, tmp_path)
+    job.run()
+    create_table(postgresql_url, "others", COLUMNS, TYPES, "Clinic")
+    role = sa.make_url(reader).username
+    change(postgresql_url, f'GRANT SELECT ON "Clinic".others TO {role}')
+    job.settings["source"]["table"] = '"Clinic"."others"'
+    with pytest.raises(QblockError, match="others"):
+        job.run()
+
+
+def test_another_database_is_another_source_and_another_login_is_not(tmp_path: Path) -> None:
+    place = "postgresql://{}@db.example/{}"
+    sources = [("job", "clinic"), ("officer", "clinic"), ("job", "trial")]
+    known = [target_of(job_of(place.format(*source), tmp_path).spec).identity().database for source in sources]
+    assert known[0] == known[1] != known[2]
+
+
+def test_an_empty_table_and_one_that_is_not_there_are_said(reader: str, postgresql_url: str, tmp_path: Path) -> None:
+    change(postgresql_url, 'DELETE FROM "Clinic".people')
+    with pytest.raises(QblockError, match="is empty: there is nothing to release"):
+        job_of(reader, tmp_path).run()
+    with pytest.raises(InputError, match=r"table Clinic\.persons does not exist.*Clinic\.people"):
+        job_of(reader, tmp_path, '"Clinic"."persons"').run()
+
+
+def test_rows_that_a_policy_hides_are_no_source(reader: str, postgresql_url: str, tmp_path: Path) -> None:
+    change(postgresql_url, 'ALTER TABLE "Clinic".people ENABLE ROW LEVEL SECURITY')
+    with pytest.raises(QblockError, match="row level security"):
+        job_of(reader, tmp_path).run()
+
+
+def test_a_value_that_the_copy_does_not_hold_is_named_by_its_column(
+    reader: str, postgresql_url: str, tmp_path: Path
+) -> None:
+    change(postgresql_url, """UPDATE "Clinic".people SET born = 'infinity' WHERE name IN ('person 3', 'person 15')""")
+    with pytest.raises(InputError, match="born") as caught:
+        job_of(reader, tmp_path).run()
+    assert "person 3" not in str(caught.value)
+
+
+def test_numbers_without_bounds_are_exact(reader: str, postgresql_url: str, tmp_path: Path) -> None:
+    change(postgresql_url, 'ALTER TABLE "Clinic".people ALTER paid TYPE numeric')
+    change(
+        postgresql_url,
+        """UPDATE "Clinic".people SET paid = 12345678901234567890.125 WHERE name IN ('person 3', 'person 15')""",
+    )
+    job = job_of(reader, tmp_path)
+    job.run()
+    paid = {str(row[0]) for row in job.query("SELECT paid FROM published.people WHERE paid IS NOT NULL")}
+    assert "12345678901234567890.125" in paid
+    change(
+        postgresql_url,
+        """UPDATE "Clinic".people SET paid = 1e30 + 0.0000000001 WHERE name IN ('person 3', 'person 15')""",
+    )
+    with pytest.raises(InputError, match="paid has numbers of 41 digits"):
+        job.run()
+
+
+def test_a_hierarchy_of_the_server_is_copied_with_it(reader: str, postgresql_url: str, tmp_path: Path) -> None:
+    zips = sorted(set(PEOPLE["zip"]))
+    levels = {"leaf": zips, "town": [z[:3] for z in zips], "top": ["*"] * len(zips)}
+    create_table(postgresql_url, "zips", levels, None, "Clinic")
+    change(postgresql_url, f'GRANT SELECT ON "Clinic".zips TO {sa.make_url(reader).username}')
+    job = job_of(reader, tmp_path)
+    form = {"table": '"Clinic"."zips"', "levels": ["leaf", "town", "top"]}
+    job.settings["attributes"]["zip"] = {"role": "quasi_identifier", "hierarchy": form}
+    assert job.run().status == "published"
+    assert {row[0] for row in job.published()} <= {*zips, "130", "148", "*"}
+
+
+def test_what_the_server_sees_is_select_and_copy(reader: str, postgresql_url: str, tmp_path: Path) -> None:
+    seen: list[str] = []
+    with pytest.MonkeyPatch.context() as patched:
+        import psycopg as driver
+
+        for name in ("execute", "copy"):
+            plain = getattr(driver.Cursor, name)
+
+            def watched(self: Any, query: Any, *rest: Any, plain: Any = plain, **more: Any) -> Any:
+                seen.append(query.decode() if isinstance(query, bytes) else str(query))
+                return plain(self, query, *rest, **more)
+
+            patched.setattr(driver.Cursor, name, watched)
+        job_of(reader, tmp_path).run()
+    words = {re.split(r"\W+", text.strip(), maxsplit=1)[0].upper() for text in seen}
+    assert "COPY" in words
+    assert words <= {"SELECT", "COPY", "SET", "SHOW", "WITH", "BEGIN"}
+
+
+def test_search_and_audit_need_no_temporary_table(reader: str, tmp_path: Path) -> None:
+    job = job_of(reader, tmp_path)
+    del job.settings["publish"]["url"]
+    found = Release(job.write()).search()
+    assert found.chosen is not None
+    with pytest.raises(QblockError, match=r"publish: \{url: 'duckdb:///published\.duckdb'\}"):
+        job.run()
+    job.set(search={"roll_up": "warehouse"})
+    with pytest.raises(InputError, match=r"roll_up is warehouse, and the login may make no temporary tables \(GRANT"):
+        Release(job.write()).search()
+
+
+def test_a_first_spec_of_such_a_login_publishes_a_file(reader: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("WAREHOUSE_URL", reader)
+    init(reader, '"Clinic"."people"', tmp_path, sensitive=["disease"])
+    spec = Release(tmp_path / "release.yaml").spec
+    assert spec.publish.url is not None
+    assert spec.publish.url.url == "duckdb:///people_published.duckdb"
