@@ -12,7 +12,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
 from release.jobs import ATTRIBUTES, Job
 
 from qblock.ledger.stores import store_of
@@ -141,10 +140,6 @@ def altered_event(job: Job) -> None:
 
 def in_the_source(job: Job) -> None:
     publish(url=job.settings["source"]["url"])(job)
-
-
-def elsewhere(job: Job) -> None:
-    publish(url=sa.make_url(job.url).set(database="another").render_as_string(False))(job)
 
 
 def view_taken(job: Job) -> None:
@@ -341,7 +336,6 @@ CASES = [
     Wrong("no file of its own", 2, "publish.url", lambda job: job.settings["publish"].pop("url"), ("duckdb",)),
     Wrong("a folder that is not there", 2, "absent|folder", folder_shut, ("duckdb",)),
     Wrong("the private schema as target", 2, "private schema", publish(schema="qblock"), ("postgresql",)),
-    Wrong("another database as target", 2, "same PostgreSQL database", elsewhere, ("postgresql",)),
     Wrong(
         "a reader that does not exist", 2, "no role 'nobody_here'", publish(readers=["nobody_here"]), ("postgresql",)
     ),

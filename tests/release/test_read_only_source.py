@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
-from engines import create_table
+from engines import create_table, database
 
-from qblock.errors import InputError, QblockError
+from qblock.errors import InputError, QblockError, Refused
 from qblock.profiling.first_spec import init
 from qblock.publish.targets import target_of
 from qblock.release.rollback import rollback
@@ -219,3 +219,73 @@ def test_a_first_spec_of_such_a_login_publishes_a_file(reader: str, tmp_path: Pa
     spec = Release(tmp_path / "release.yaml").spec
     assert spec.publish.url is not None
     assert spec.publish.url.url == "duckdb:///people_published.duckdb"
+
+
+@pytest.fixture
+def elsewhere(server: str) -> Iterator[str]:
+    """The URL of another database, which the job may create schemas in."""
+    with database(server) as url:
+        yield url
+
+
+def placed(job: Job, url: str) -> Job:
+    """The job, published in another database of PostgreSQL."""
+    job.engine, job.url = "postgresql", url
+    job.settings["publish"] = {"schema": "published", "view": "people", "url": url}
+    return job
+
+
+def test_it_is_published_in_another_database(reader: str, elsewhere: str, postgresql_url: str, tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    in_a_file = job_of(reader, tmp_path / "file")
+    job = placed(job_of(reader, tmp_path), elsewhere)
+    first = job.run()
+    assert (first.status, first.rows) == ("published", 36)
+    assert first.digest == in_a_file.run().digest
+    assert sorted(map(repr, job.published())) == sorted(map(repr, in_a_file.published()))
+    assert not verify(job.spec).problems
+    with psycopg.connect(postgresql_url) as owner:
+        assert owner.execute("SELECT to_regnamespace('qblock'), to_regnamespace('published')").fetchone() == (
+            None,
+            None,
+        )
+    types = dict(job.query("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'people'"))
+    assert types["paid"] == "numeric"
+    assert types["born"] == "date"
+    assert types["spent"] == "real"
+
+
+def test_versions_in_another_database_follow_the_source(
+    reader: str, elsewhere: str, postgresql_url: str, tmp_path: Path
+) -> None:
+    job = placed(job_of(reader, tmp_path, entity="name"), elsewhere)
+    job.settings["attributes"] = {**job.settings["attributes"], **dict.fromkeys((*SHOWN, "ward"), "identifying")}
+    job.set(versions={"newcomers": {"within": 1, "box": 6}}, search={"recoding": "multidimensional"})
+    job.run()
+    assert job.run().status == "unchanged"
+    rows = ", ".join(f"('new {i}', '1305{i % 4}', {20 + i}, '{'fvh'[i % 3]}')" for i in range(12))
+    change(postgresql_url, f'INSERT INTO "Clinic".people (name, zip, age, disease) VALUES {rows}')
+    second = job.run()
+    assert (second.status, second.version, second.rows) == ("published", 2, 48)
+    rollback(job.spec, 1)
+    assert len(job.published()) == 36
+    rollback(job.spec, 2)
+    release = Release(job.write())
+    assert release.erase(["person 1"], now=True) is not None
+    assert len(job.published()) < 48
+    assert not verify(job.spec).problems
+    assert release.report().published is not None
+    assert release.history().events
+
+
+def test_a_reader_of_the_same_table_in_the_other_database_is_no_reader_of_the_release(
+    reader: str, elsewhere: str, tmp_path: Path
+) -> None:
+    create_table(elsewhere, "people", COLUMNS, TYPES, "Clinic")
+    role = sa.make_url(reader).username
+    change(elsewhere, f'GRANT SELECT ON "Clinic".people TO {role}')
+    job = placed(job_of(reader, tmp_path), elsewhere)
+    job.settings["publish"]["readers"] = [role]
+    with pytest.raises(Refused, match=r"Clinic.*people"):
+        job.run()
+    change(elsewhere, f"DROP OWNED BY {role}")

@@ -21,7 +21,7 @@ from qblock.source import SourceTable, reader_of
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
 from qblock.warehouse.arrow import whole_numbers
-from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.engines import ENGINES, published_type
 from qblock.warehouse.protocol import Column, Kind, RawType, Session
 
 LARGEST = {"int4range": 2**31 - 1, "int8range": 2**63 - 1}
@@ -122,7 +122,7 @@ def _ranges(most: int | None) -> Callable[[Ends], tuple[str, ...]]:
 
 
 def _column(spec: Spec, name: str, type_: str, kind: Kind = "text") -> PublishedColumn:
-    return PublishedColumn(spec.publish.names.get(name, name), "bound", type_, kind)
+    return PublishedColumn(spec.publish.names.get(name, name), "bound", published_type(spec, type_), kind)
 
 
 def _check_names(spec: Spec, columns: Mapping[str, Column], bounds: Mapping[str, Bound]) -> None:

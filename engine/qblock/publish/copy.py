@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from qblock.source.columns import WEIGHT, checked_columns
 from qblock.spec import Spec
 from qblock.spec.model import WEIGHTS_NAME, RangesShown
 from qblock.warehouse import warehouse_of
-from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.engines import ENGINES, published_type
 from qblock.warehouse.protocol import Column, RawType, Session, TableName
 from qblock.warehouse.queries import Query
 
@@ -70,7 +70,7 @@ def columns_of(
         published.append(people)
     if spec.shows_weights:
         published.append(_weight_column(spec, ENGINES[engine].facts.double_type, published))
-    return tuple(published)
+    return tuple(replace(column, type=published_type(spec, column.type)) for column in published)
 
 
 def _weight_column(spec: Spec, type_: str, beside: Collection[PublishedColumn]) -> PublishedColumn:

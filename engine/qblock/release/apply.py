@@ -40,7 +40,7 @@ from qblock.spec import Spec
 from qblock.versions.policy import common
 from qblock.versions.policy.batched import KEPT
 from qblock.versions.policy.common import Restart, TogetherRefused
-from qblock.warehouse.engines import ENGINES, engine_of_source, is_copied
+from qblock.warehouse.engines import ENGINES, engine_of_place, is_copied
 from qblock.warehouse.kept_sessions import kept_sessions
 
 
@@ -71,7 +71,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     """The steps of a release of this spec. store: of the spec, where it is open. judge: as of `opening`, and raises
     what that does."""
     planned = opening(spec, store or store_of(spec), wait, judge, rights=True)
-    models, engine = models_named(spec), engine_of_source(spec)
+    models, engine = models_named(spec), engine_of_place(spec)
     published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
     return planned.then(
         ClearLeftovers(spec.release),

@@ -28,7 +28,7 @@ from qblock.versions.policy import policy_of
 from qblock.versions.policy.common import Restart
 from qblock.versions.withdrawals import check_cohorts
 from qblock.warehouse.driver_errors import drivers_translated
-from qblock.warehouse.engines import engine_of_source
+from qblock.warehouse.engines import engine_of_place
 from qblock.warehouse.faults import denied
 from qblock.warehouse.rights import Right, missing_rights
 
@@ -197,7 +197,7 @@ def opening(spec: Spec, store: Store, wait: float, judge: bool, *, checked: bool
         notes = [] if not checked or move.pending(spec, store) else target.check()
         if checked:
             check_cohorts(spec)
-        has_roles = engine_of_source(spec).facts.has_roles
+        has_roles = engine_of_place(spec).facts.has_roles
         missing = (target.needs().missing if has_roles else ()) if rights else None
         stopping = any(right.stops for right in missing or ())
         try:

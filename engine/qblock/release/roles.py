@@ -35,7 +35,7 @@ from qblock.ledger.store import Store
 from qblock.publish.targets import Identity
 from qblock.resources import sql_text
 from qblock.spec import Spec
-from qblock.warehouse.engines import engine_of_source
+from qblock.warehouse.engines import engine_of_place
 from qblock.warehouse.protocol import TableName, quote
 
 PUBLIC = "PUBLIC"
@@ -273,7 +273,7 @@ class _Judged:
     def _shared(self, release: str, recorded: set[str]) -> tuple[str, str] | None:
         """Who can read both, as a message says it, and how that is taken back where somebody else gave it; on DuckDB
         whoever has both files. recorded: who could read the other one when it was published."""
-        engine = engine_of_source(self.spec)
+        engine = engine_of_place(self.spec)
         if not engine.facts.has_roles:
             return "whoever has both files" if engine.is_file else "whoever can read both", ""
         here, there = (self._current_readers.get(name, {}) for name in (self.spec.release, release))

@@ -46,7 +46,7 @@ from qblock.spec import Spec, table_as_it_stands
 from qblock.spec.digest import spec_digest
 from qblock.spec.sources import CsvFile
 from qblock.version import __version__
-from qblock.warehouse.engines import database_file, open_warehouse, parse_url
+from qblock.warehouse.engines import database_file, engine_of, open_warehouse, parse_url
 from qblock.warehouse.protocol import Session, TableName, quote
 
 LABELS = 3
@@ -120,10 +120,9 @@ class _Reading:
         """The database in which the view is."""
         if self.spec.publish.url is None:
             return self.spec.source.url.url
-        if self.kept is not None:
-            return self.spec.publish.url.url
-        file = database_file(parse_url(self.spec.publish.url.url), self.spec.directory)
-        if not file.exists():
+        url = parse_url(self.spec.publish.url.url)
+        is_file = self.kept is None and engine_of(url).is_file
+        if is_file and not database_file(url, self.spec.directory).exists():
             raise Refused(NOTHING.format(self.spec.release))
         return self.spec.publish.url.url
 

@@ -204,7 +204,7 @@ def open_crosswalk(store: Store, session: Session | None = None, *, read_only: b
     it is. Not to be used without a session within another one: DuckDB has one writer, and on PostgreSQL it would wait
     for itself. Raises Busy when another process keeps the file open.
     """
-    if session is not None and store.atomic:
+    if session is not None and store.atomic and session.engine == store.engine:
         crosswalk = Crosswalk(session, session)
         with store.without_nested_loops(session):
             yield crosswalk

@@ -247,17 +247,39 @@ def open_warehouse(url: str, directory: Path, memory_limit: str | None = None) -
 
 
 def is_copied(spec: Spec) -> bool:
-    """Whether the source is a database that is only read: what a run reads is copied, and all else is where files have
-    it. So it is where a release of PostgreSQL is a DuckDB file."""
+    """Whether the source is a database that is only read, since the release is published elsewhere: what a run reads is
+    copied. So it is for PostgreSQL."""
     if spec.source.file is not None or spec.publish.url is None:
         return False
-    source, target = (engine_of(parse_url(url.url)) for url in (spec.source.url, spec.publish.url))
-    return source is POSTGRESQL and target.is_file
+    source, target = parse_url(spec.source.url.url), parse_url(spec.publish.url.url)
+    if engine_of(source) is not POSTGRESQL or engine_of(target) not in (DUCKDB, POSTGRESQL):
+        return False
+    return engine_of(target).is_file or any(getattr(source, part) != getattr(target, part) for part in PLACE)
 
 
-def engine_of_source(spec: Spec) -> Engine:
-    """The engine that works on the source of a spec: that which it is on, or is copied to."""
-    return DUCKDB if is_copied(spec) else engine_of(parse_url(spec.source.url.url))
+PLACE = ("host", "port", "database", "query")
+"""What makes a database of a server another one."""
+
+
+def place_of(spec: Spec) -> sa.URL:
+    """The database that a release is published in, and where its private state is: that of the source, unless the
+    source is only read."""
+    copied_to = spec.publish.url if is_copied(spec) else None
+    return parse_url((copied_to or spec.source.url).url)
+
+
+def engine_of_place(spec: Spec) -> Engine:
+    """The engine of that database."""
+    return engine_of(place_of(spec))
+
+
+def published_type(spec: Spec, type_: str) -> str:
+    """A type of the engine that reads the source, as the database that is published in names it."""
+    if not is_copied(spec) or engine_of_place(spec) is not POSTGRESQL:
+        return type_
+    from qblock.warehouse.postgresql import type_of_copy
+
+    return type_of_copy(type_)
 
 
 def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:

@@ -246,6 +246,24 @@ class PostgresqlWarehouse:
         self._engine.dispose()
 
 
+COPIED = {
+    "VARCHAR": "text",
+    "DOUBLE": "double precision",
+    "FLOAT": "real",
+    "TIMESTAMP": "timestamp without time zone",
+    "SMALLINT": "smallint",
+    "INTEGER": "integer",
+    "BIGINT": "bigint",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+}
+
+
+def type_of_copy(type_: str) -> str:
+    """A type of the embedded database, which a table was copied to, as PostgreSQL names it."""
+    return type_.replace("DECIMAL", "numeric") if type_.startswith("DECIMAL") else COPIED.get(type_, type_)
+
+
 RIGHTS = sa.text(
     "SELECT pg_is_in_recovery() AS replica, CAST(current_user AS text) AS login, "
     "CAST(current_database() AS text) AS name, has_database_privilege(current_database(), :privilege) AS given, "

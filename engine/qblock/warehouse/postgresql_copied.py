@@ -18,6 +18,7 @@ from sqlalchemy.dialects import postgresql
 from qblock.errors import InputError, QblockError
 from qblock.spec.source_file import ColumnType
 from qblock.warehouse.copied import CopiedWarehouse, check_names
+from qblock.warehouse.duckdb import DuckdbFacts
 from qblock.warehouse.lock_waits import state_of
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
 from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName, translated
@@ -25,6 +26,8 @@ from qblock.warehouse.queries import Query
 
 BLOCK = 16 * 2**20
 """Bytes that are read at a time; no row may have more."""
+SENT = 100_000
+"""Rows that are sent at a time."""
 ATTEMPTS = 3
 """Of a replica, which ends a query that keeps it from going on."""
 CONFLICTS = ("40001", "40P01", "57P04")
@@ -172,6 +175,27 @@ class _Stream(io.RawIOBase):
         self._rest = data[size:]
         self.empty &= not data
         return data[:size]
+
+
+def send_rows(source: Session, query: Query, target: Session, table: str) -> None:
+    """Write the rows of a query of the embedded database into a table of a server, in order, SENT at a time."""
+    driver: Any = target.connection.connection.driver_connection
+    options = pacsv.WriteOptions(include_header=False, quoting_style="needed")
+    target.count()
+    into = f"COPY {table} FROM STDIN (FORMAT CSV)"
+    with translated(PostgresqlFacts()), driver.cursor() as cursor, cursor.copy(into) as copy:
+        for batch in _sent(source, query):
+            sink = io.BytesIO()
+            pacsv.write_csv(batch, sink, options)
+            copy.write(sink.getvalue())
+
+
+def _sent(source: Session, query: Query) -> pa.RecordBatchReader:
+    text = str(query.compile(dialect=source.connection.dialect, compile_kwargs={"literal_binds": True}))
+    driver: Any = source.connection.connection.driver_connection
+    source.count()
+    with translated(DuckdbFacts()):
+        return driver.sql(text).to_arrow_reader(SENT)
 
 
 class ServerCopy(CopiedWarehouse):

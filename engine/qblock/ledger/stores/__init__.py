@@ -11,7 +11,7 @@ from qblock.errors import InputError
 from qblock.ledger.store import FOLDER, Store
 from qblock.ledger.stores.files import LEDGER_FILE, FileStore
 from qblock.spec import Spec
-from qblock.warehouse.engines import database_file, engine_of, engine_of_source, parse_url
+from qblock.warehouse.engines import database_file, engine_of, engine_of_place, parse_url, place_of
 
 OF_LEDGERS = "sqlite:///"
 """What the URL of a ledger in a file starts with."""
@@ -37,14 +37,14 @@ STORES: dict[str, Callable[[Path, sa.URL], Store]] = {"duckdb": _beside_the_spec
 
 def has_store(spec: Spec) -> bool:
     """Whether a spec says where its ledger is. A search of a source on Spark needs none."""
-    return spec.private is not None or engine_of_source(spec).stores
+    return spec.private is not None or engine_of_place(spec).stores
 
 
 def store_of(spec: Spec) -> Store:
     """The store of a spec. Raises InputError for a URL that cannot be used, and where `private` is missing
     or of no use."""
-    url = parse_url(spec.source.url.url)
-    engine, private = engine_of_source(spec), spec.private
+    url, private = place_of(spec), spec.private
+    engine = engine_of(url)
     if not engine.stores:
         if private is None:
             raise InputError(f"{engine.title} cannot hold the ledger of a release; {REMEDY}")

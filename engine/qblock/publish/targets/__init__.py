@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pyarrow as pa
 
@@ -13,7 +12,7 @@ from qblock.ledger.stores import store_of
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.publish.targets.protocol import Checked, Identity, Record, Rows, Target, exposure
 from qblock.spec import Spec
-from qblock.warehouse.engines import database_file, engine_of, engine_of_source, is_copied, parse_url
+from qblock.warehouse.engines import database_file, engine_of, engine_of_place, is_copied, parse_url
 
 __all__ = ["TARGETS", "Checked", "Identity", "Record", "Rows", "Target", "exposure", "target_of", "write_dimensions"]
 
@@ -33,15 +32,6 @@ def _file(spec: Spec, store: Store) -> Target:
 
 
 def _view(spec: Spec, store: Store) -> Target:
-    if spec.publish.url is not None:
-        url: Any = parse_url(spec.publish.url.url)
-        if engine_of(url).is_file or any(
-            getattr(url, part) != getattr(store.url, part) for part in ("host", "port", "database", "query")
-        ):
-            raise InputError(
-                f"{spec.at('publish', 'url')}: source and target must be the same PostgreSQL database; remove "
-                "publish.url, and give publish.schema instead"
-            )
     from qblock.publish.targets.postgresql import PostgresqlTarget
 
     return PostgresqlTarget(spec, store)
@@ -56,7 +46,7 @@ def _tables(spec: Spec, store: Store) -> Target:
 def write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str] | None:
     """Write dimension tables where they are not written to the ledger's database (`spark_versions.write_dimensions`);
     the names, or None."""
-    if engine_of_source(spec).stores:
+    if engine_of_place(spec).stores:
         return None
     from qblock.publish.targets.spark_versions import write_dimensions
 
@@ -69,7 +59,7 @@ TARGETS: dict[str, Callable[[Spec, Store], Target]] = {"duckdb": _file, "postgre
 def target_of(spec: Spec, store: Store | None = None) -> Target:
     """The target of a spec. Raises InputError where source and target do not match."""
     store = store or store_of(spec)
-    engine = engine_of_source(spec)
+    engine = engine_of_place(spec)
     if spec.publish.storage_version is not None and not engine.is_file:
         where = spec.at("publish", "storage_version")
         raise InputError(f"{where}: publish.storage_version is for releases from DuckDB; remove it")

@@ -42,12 +42,11 @@ from qblock.publish.targets.duckdb_files import (
     tags_of,
     umask,
 )
-from qblock.publish.targets.protocol import Identity, Record, Rows, retire_each, table_text
+from qblock.publish.targets.protocol import Identity, Record, Rows, copied_source, retire_each, table_text
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import quote_text
 from qblock.warehouse.duckdb_session import check_database, logs_of
-from qblock.warehouse.engines import parse_url
 from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
 from qblock.warehouse.protocol import Session, TableName, quote
 from qblock.warehouse.rights import FileNeed, Needs
@@ -96,19 +95,13 @@ class DuckdbTarget:
         )
 
     def identity(self) -> Identity:
-        database = hashlib.sha256(self._database.encode()).hexdigest()
+        if self.source is None:
+            return Identity(*copied_source(self.spec), self.place_name, self.spec.publish.readers)
+        database = hashlib.sha256(f"duckdb:{self.store.within(self.source)}".encode()).hexdigest()
         table = TableName.parse(self.spec.source.table)
         # Names of DuckDB differ by more than their case, quoted or not.
         known = TableName((table.schema or MAIN).casefold(), table.name.casefold())
         return Identity(table_text(known), database, self.place_name, self.spec.publish.readers)
-
-    @property
-    def _database(self) -> str:
-        """That of the source: a file, or a server's, whoever logs in."""
-        if self.source is not None:
-            return f"duckdb:{self.store.within(self.source)}"
-        url = parse_url(self.spec.source.url.url)
-        return f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"
 
     def check(self) -> list[str]:
         where = self.spec.at("publish", "url")

@@ -36,8 +36,9 @@ from qblock.publish.targets.postgresql_tables import (
 )
 from qblock.publish.targets.postgresql_view import close, facts_of, quoted, run, text
 from qblock.publish.targets.postgresql_views import Views
-from qblock.publish.targets.protocol import STAYS, Identity, Record, Rows, exposure, table_text
+from qblock.publish.targets.protocol import STAYS, Identity, Record, Rows, copied_source, exposure, table_text
 from qblock.spec import Spec
+from qblock.warehouse.engines import is_copied
 from qblock.warehouse.lock_waits import (
     DEADLOCK,
     DEPENDENT,
@@ -51,6 +52,7 @@ from qblock.warehouse.lock_waits import (
     state_of,
 )
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
+from qblock.warehouse.postgresql_copied import send_rows
 from qblock.warehouse.protocol import Session, TableName, quote
 from qblock.warehouse.rights import Needs
 
@@ -80,8 +82,10 @@ class PostgresqlTarget:
 
     def identity(self) -> Identity:
         with self._session() as session, self.store.translated():
-            source = home_of(session.connection, TableName.parse(self.spec.source.table))
             readers = readers_of(session.connection, self.spec)
+            if is_copied(self.spec):
+                return Identity(*copied_source(self.spec), self.view, readers)
+            source = home_of(session.connection, TableName.parse(self.spec.source.table))
         return Identity(None if source is None else table_text(source), None, self.view, readers)
 
     def check(self) -> list[str]:
@@ -136,6 +140,14 @@ class PostgresqlTarget:
         return notes
 
     def stage(self, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record) -> None:
+        if session.engine == self.store.engine:
+            return self._stage(session, session, copy, shown, tag, record)
+        with self._session() as own:
+            self._stage(session, own, copy, shown, tag, record)
+
+    def _stage(
+        self, source: Session, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record
+    ) -> None:
         name = self._version(tag.version)
         table, columns = f"{SCHEMA}.{quote(name)}", [column.name for column in copy.columns]
         body = ", ".join(f"{quote(column.name)} {column.type}" for column in copy.columns)
@@ -144,8 +156,11 @@ class PostgresqlTarget:
         # What default privileges have given on a new table.
         close(session.connection, SCHEMA, name)
         session.run(f"COMMENT ON TABLE {table} IS {quoted(tag.text)}")
-        into = sa.table(name, *map(sa.column, columns), schema=SCHEMA)
-        session.run(sa.insert(into).from_select(columns, copy.ordered))
+        if source is session:
+            into = sa.table(name, *map(sa.column, columns), schema=SCHEMA)
+            session.run(sa.insert(into).from_select(columns, copy.ordered))
+        else:
+            send_rows(source, copy.ordered, session, table)
         rows = session.scalar(f"SELECT count(*) FROM {table}")
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")

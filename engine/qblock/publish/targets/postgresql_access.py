@@ -24,7 +24,8 @@ Write = tuple[int, str]
 
 def private_tables(connection: sa.Connection, spec: Spec) -> list[TableName]:
     """What a reader of the release must not read: its source, hierarchies in tables, and what people guard; with their
-    schemas, as the job's login finds them: connection's own search path leads to none of them."""
+    schemas, as the job's login finds them: connection's own search path leads to none of them. Of a source that is only
+    read they are looked for here as well: the other database may be this one by another name, or a replica of it."""
     tables = [spec.source.table]
     for attribute in spec.attributes.values():
         tables += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]

@@ -14,7 +14,7 @@ from qblock.publish.targets.postgresql_view import View, text
 from qblock.source.columns import columns_looked_at, columns_read
 from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
-from qblock.warehouse.engines import tables_read
+from qblock.warehouse.engines import is_copied, tables_read
 from qblock.warehouse.postgresql_rights import Catalog
 from qblock.warehouse.protocol import TableName, quote
 from qblock.warehouse.rights import Needs, Right, When
@@ -147,6 +147,8 @@ def _of_officer(catalog: Catalog, schema: Any, officer: str) -> None:
 
 def _of_tables(catalog: Catalog, spec: Spec) -> list[str]:
     """Of the source, whose columns are told one by one, and of the other tables that the spec names."""
+    if is_copied(spec):
+        return [f"{catalog.role}, or the login of the source's URL, needs SELECT on {spec.source.table} there"]
     role, notes, source = catalog.role, [], TableName.parse(spec.source.table)
     homes = {table: catalog.home(table) for table in tables_read(spec)}
     rows = catalog.relations([home for home in homes.values() if home is not None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from qblock.ledger.stamps import ObjectTag
 from qblock.ledger.store import Store
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown
+from qblock.spec import Spec
+from qblock.warehouse.engines import parse_url
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.rights import Needs
 
@@ -26,8 +29,8 @@ Record = Callable[[sa.Connection, State], None]
 @dataclass(frozen=True)
 class Identity:
     """Source and view of a release. source: `schema.table`, or None for a table that does not exist; database: a digest
-    of the source's file, None where the ledger is in the source's database; target: the view, with a file of the spec's
-    folder relative to that; readers: roles that may read it, or will.
+    of the source's file or server, None where the ledger is in the source's database; target: the view, with a file of
+    the spec's folder relative to that; readers: roles that may read it, or will.
     """
 
     source: str | None
@@ -43,6 +46,13 @@ class Identity:
             "target": self.target,
             "readers": self.readers,
         }
+
+
+def copied_source(spec: Spec) -> tuple[str, str]:
+    """The table of a source that is only read, and the digest of its database, whoever logs in there."""
+    url = parse_url(spec.source.url.url)
+    place = f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"
+    return table_text(TableName.parse(spec.source.table)), hashlib.sha256(place.encode()).hexdigest()
 
 
 def table_text(table: TableName) -> str:
