@@ -116,7 +116,7 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "erase: everybody is missing from an empty source",
         "versions/people.py",
-        "        raise Refused(EMPTY.format(name))\n",
+        "        raise Refused(EMPTY.format(no_rows(spec)))\n",
         "        pass\n",
         tests=(f"{MISSING}::test_a_source_that_is_empty_is_no_reason_to_take_everybody_out",),
     ),

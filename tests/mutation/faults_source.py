@@ -8,6 +8,8 @@ SOURCES = "tests/source/test_sources.py"
 ONLY_READ = "tests/release/test_read_only_source.py"
 UNCOVERED = "tests/release/test_waiting.py::test_rows_that_no_hierarchy_covers_wait_and_come_as_a_cohort"
 
+WHERE = "tests/release/test_where.py"
+
 SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "copied server: an empty text is NULL",
@@ -22,6 +24,41 @@ SOURCE: tuple[Mutation, ...] = (
         'return f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"',
         "return url.get_backend_name()",
         tests=(f"{ONLY_READ}::test_another_database_is_another_source_and_another_login_is_not",),
+    ),
+    Mutation(
+        "where: the table is read as it is",
+        "warehouse/protocol.py",
+        "return rows if restriction is None else restriction.kept(self, rows, described, names)",
+        "return rows",
+        tests=(f"{WHERE}::test_only_the_rows_of_the_condition_are_published",),
+    ),
+    Mutation(
+        "where: a table is restricted by one of its names alone",
+        "warehouse/protocol.py",
+        "if self._home(name) == home",
+        "if name == table",
+        tests=(f"{WHERE}::test_a_population_by_another_name_is_restricted_too",),
+    ),
+    Mutation(
+        "where: all of the table is copied from Spark",
+        "warehouse/spark.py",
+        "rows = restriction.kept(self, rows, described, names)",
+        "pass",
+        tests=("tests/warehouse/test_spark_text.py::test_a_condition_decides_what_is_copied_of_the_source",),
+    ),
+    Mutation(
+        "where: NOT LIKE is LIKE",
+        "spec/condition.py",
+        'return Not(read) if like is not tree and like.args.get("negate") else read',
+        "return read",
+        tests=("tests/spec/test_condition.py::test_a_condition_is_read",),
+    ),
+    Mutation(
+        "where: what is more than a part is made of is left out",
+        "spec/condition.py",
+        "if not word or more:",
+        "if not word:",
+        tests=("tests/spec/test_condition.py::test_anything_else_is_refused_with_the_part_and_what_is_allowed",),
     ),
     Mutation(
         "profile: approximate numbers of values decide roles",

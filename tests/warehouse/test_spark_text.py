@@ -20,13 +20,15 @@ from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import store_of_url
 from qblock.profiling.first_spec import source_of_table
 from qblock.profiling.words import CODES
+from qblock.spec.condition import condition_of
 from qblock.spec.urls import has_password
 from qblock.warehouse import TableName, spark_client
+from qblock.warehouse.condition import Where
 from qblock.warehouse.engines import parse_url
 from qblock.warehouse.faults import Unreachable, shown_url
 from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_client import connect_url, explained
-from qblock.warehouse.spark_facts import SparkDialect
+from qblock.warehouse.spark_facts import SparkDialect, column_of
 
 TOKEN = "Zm9v/YmFy+QUJD=="
 HOSTILE = st.text(st.sampled_from("a'\"\\`\n:?%u0041\U0001f600{}p ") | st.characters(exclude_categories=("Cs",)))
@@ -164,3 +166,24 @@ def test_ledgers_are_refused() -> None:
 def test_a_first_spec_names_the_catalog_of_its_table() -> None:
     lines = source_of_table("sc://host", TableName("clinic", "the stays", "spark_catalog"), "spark")
     assert lines[-1] == "source: {url: '${WAREHOUSE_URL}', table: spark_catalog.clinic.\"the stays\"}"
+
+
+def test_a_condition_decides_what_is_copied_of_the_source() -> None:
+    """Values stand apart from the text; names are the source's, and the copy has no column that only decides."""
+    client: Any = Recorded()
+    table = TableName.parse('wh."St`ays"')
+    text = """"Valid To" IS NULL AND NOT "Del" AND site LIKE 'a!_\\%' ESCAPE '!' AND n IN (1, -2) AND site > 'it''s'"""
+    where = Where(condition_of(text), "spec", str(table), ("age",))
+    session = SparkSession(client, "mine", lambda: None, {table: frozenset({"age"})}, {table: where})
+    kinds = {"age": "int", "Valid To": "timestamp", "Del": "boolean", "site": "string", "n": "bigint"}
+    session._described[table] = {name: column_of(name, type_) for name, type_ in kinds.items()}
+    compiled: Any = session._query(table, ["age"]).compile(dialect=SparkDialect())
+    state = compiled.construct_expanded_state({})
+    column = "`wh`.`St``ays`"
+    assert re.sub(r"\s+", " ", state.statement) == (
+        f"SELECT `qblock_kept`.`age` FROM (SELECT {column}.`age` AS `age` FROM {column} "
+        f"WHERE {column}.`Valid To` IS NULL AND {column}.`Del` != CAST(:p0 AS boolean) "
+        f"AND {column}.`site` LIKE :p1 ESCAPE '!' AND {column}.`n` IN (CAST(:p2 AS bigint), CAST(:p3 AS bigint)) "
+        f"AND {column}.`site` > :p4) AS `qblock_kept`"
+    )
+    assert list(state.parameters.values()) == ["true", r"a!_\%", "1", "-2", "it's"]

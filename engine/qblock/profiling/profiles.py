@@ -52,7 +52,7 @@ class Table:
     name: TableName
 
     @cached_property
-    def relation(self) -> sa.TableClause:
+    def relation(self) -> sa.FromClause:
         return self.session.relation(self.name)
 
     @property

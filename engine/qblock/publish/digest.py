@@ -31,12 +31,13 @@ def content_digest(session: Session, rows: sa.FromClause, columns: Sequence[Publ
 
 def relation_digest(session: Session, table: TableName, without: Collection[str] = ()) -> str:
     """The content digest of a table or view as it is; without: columns that are not published."""
+    rows = session.relation(table)
     columns = [
         PublishedColumn(column.name, "insensitive", column.type, column.kind)
         for column in session.columns(table).values()
-        if column.name not in without
+        if column.name in rows.c and column.name not in without
     ]
-    return content_digest(session, session.relation(table), columns)
+    return content_digest(session, rows, columns)
 
 
 def digests(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn]) -> Query:

@@ -76,7 +76,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     return planned.then(
         ClearLeftovers(spec.release),
         *((CheckReaders(spec.publish.readers),) if engine.facts.has_roles else ()),
-        Snapshot(engine.name, spec.source.table, is_copied(spec)),
+        Snapshot(engine.name, spec.source.table, is_copied(spec), spec.source.where),
         CheckDisclosure(spec.insensitives),
         _search_step(planned, models),
         CheckEarlierVersions(planned.current, spec.versions.joint, spec.checked_together, force),
@@ -126,12 +126,14 @@ class Snapshot(Step):
     engine: str
     table: str
     copied: bool
+    where: str | None = None
 
     def describe(self) -> str:
+        rows = self.table if self.where is None else f"{self.table} where {self.where}"
         if self.copied:
-            how = f"Copy what is read of {self.table} from its server in one transaction that only reads"
+            how = f"Copy what is read of {rows} from its server in one transaction that only reads"
         else:
-            how = f"Open {self.table} in {ENGINES[self.engine].facts.snapshot_words}"
+            how = f"Open {rows} in {ENGINES[self.engine].facts.snapshot_words}"
         return f"{how}; check its columns, and that the hierarchies cover every value; scan it once."
 
     def perform(self, run: Run) -> Restart | None:

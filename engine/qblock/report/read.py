@@ -407,7 +407,7 @@ def _by_size(sizes: Sequence[int], blocks: Sequence[int]) -> Iterator[SizeShown]
 
 
 def read_map(
-    session: Session, view: sa.TableClause, columns: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, Any]]
+    session: Session, view: sa.FromClause, columns: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, Any]]
 ) -> MapShown | None:
     """None where all labels of each column are of one level, or no column's labels are of numbers. Across is the column
     of numbers that has most labels, down the other one that is split most."""
@@ -437,7 +437,7 @@ def read_map(
 
 
 def _counted(
-    session: Session, view: sa.TableClause, across: str, down: str, known: Sequence[str]
+    session: Session, view: sa.FromClause, across: str, down: str, known: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Rows (n) and blocks of each pair of labels (a, b)."""
     count = sa.func.count()

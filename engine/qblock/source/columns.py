@@ -16,6 +16,7 @@ from qblock.spec.repeats import may_stand_for_people, repeats_people
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse import queries
 from qblock.warehouse.copied import no_column
+from qblock.warehouse.engines import where_of
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension, Expression
 from qblock.warehouse.values import load_dimension
@@ -28,6 +29,20 @@ def columns_read(spec: Spec) -> tuple[str, ...]:
     """The columns of the source that a run cannot do without."""
     own = [name for name, attribute in spec.attributes.items() if attribute.role != "identifying"]
     return tuple(dict.fromkeys([*own, *([spec.entity] if spec.entity is not None else [])]))
+
+
+def columns_granted(spec: Spec) -> tuple[str, ...]:
+    """Those that its login must be able to read: of the rows that are read, and to tell which rows these are."""
+    where = where_of(spec)
+    return tuple(dict.fromkeys([*columns_read(spec), *(() if where is None else where.columns)]))
+
+
+def no_rows(spec: Spec) -> str:
+    """What is said of a source without rows, or without any that the spec is about."""
+    table = TableName.parse(spec.source.table)
+    if spec.source.where is None:
+        return f"the source {table} is empty"
+    return f"{spec.at('source', 'where')}: no row of the source {table} meets the condition"
 
 
 def columns_looked_at(spec: Spec) -> tuple[str, ...]:
@@ -249,12 +264,13 @@ def repeated_people(spec: Spec, session: Session) -> list[str]:
     if spec.entity is not None:
         return []
     table = TableName.parse(spec.source.table)
-    relation, columns = session.relation(table), session.columns(table)
+    columns = session.columns(table)
     repeating = []
     for name, attribute in spec.attributes.items():
         column = columns.get(name)
         if column is None or not may_stand_for_people(name, attribute.role, column.kind, column.type):
             continue
+        relation = session.relation(table, [name])
         figures = session.attempt(_figures(session.comparable(relation.c[name], column), relation))
         if figures is not None and repeats_people(name, attribute.role, column.type, *map(int, figures)):
             repeating.append(name)

@@ -23,6 +23,7 @@ from qblock.source.columns import (
     checked_columns,
     code_quasi_identifiers,
     code_sensitives,
+    no_rows,
     rows_uncovered,
     without_uncovered,
 )
@@ -112,7 +113,7 @@ class SourceTable(Scan):
         return sa.select(*(self.expression(name).label(name) for name in names)).select_from(self.relation)
 
 
-Admitted = Callable[[Session, sa.TableClause, dict[str, Column]], sa.FromClause]
+Admitted = Callable[[Session, sa.FromClause, dict[str, Column]], sa.FromClause]
 """Takes the source's table and gives what is released of it: that table, or a relation with the columns that a run
 reads, in the types that they compare in. One whose attribute `instead` is true reads nothing of the table."""
 
@@ -195,7 +196,7 @@ def _scan(admitted: Scan, *, computed: bool) -> Scan:
         scanned = replace(admitted, relation=session.store("qblock_raw", sa.select(*columns)))
     first_row = sa.select(sa.literal_column("1").label("one")).select_from(scanned.relation).limit(1).subquery()
     if not session.scalar(sa.select(sa.func.count()).select_from(first_row)):
-        raise Refused(f"the source {table} is empty: there is nothing to release")
+        raise Refused(f"{no_rows(spec)}: there is nothing to release")
     return scanned
 
 

@@ -149,7 +149,7 @@ class Recoding:
         part = self.part(labels)
         return [] if part is None else self.tree.path(part)
 
-    def relation(self, session: Session, base: sa.TableClause, columns: Mapping[str, Column]) -> sa.TableClause:
+    def relation(self, session: Session, base: sa.FromClause, columns: Mapping[str, Column]) -> sa.TableClause:
         """The rows of a table of the warehouse with the columns that a release reads, quasi-identifiers as labels.
 
         Raises InputError as opening the source does.

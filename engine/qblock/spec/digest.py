@@ -13,6 +13,7 @@ from pydantic.dataclasses import is_pydantic_dataclass
 
 from qblock.canonical import canonical as json_text
 from qblock.models import Model, parameters_of
+from qblock.spec.condition import condition_of
 from qblock.spec.model import Publish, Search, Source, Spec, Versions
 from qblock.spec.privacy import Requirement
 
@@ -45,7 +46,9 @@ def canonical(spec: Spec) -> str:
     publish, said = dataclasses.replace(spec.publish, view=spec.view, weights=weighted), spec.on_refusal
     default = dataclasses.replace(spec, versions=dataclasses.replace(spec.versions, on_refusal=None)).on_refusal
     versions = dataclasses.replace(spec.versions, on_refusal=None if said == default else said)
-    plain = _plain(dataclasses.replace(spec, publish=publish, versions=versions))
+    where = None if spec.source.where is None else str(condition_of(spec.source.where))
+    source = dataclasses.replace(spec.source, where=where)
+    plain = _plain(dataclasses.replace(spec, publish=publish, versions=versions, source=source))
     plain["attributes"] = list(plain["attributes"].items())
     if spec.pinned is not None:
         plain["search"]["node"] = list(spec.pinned)  # written as a mapping or as a list, it is the same node

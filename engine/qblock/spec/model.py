@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from qblock.metrics import METRICS
 from qblock.models.base import more_than
+from qblock.spec.condition import where_text
 from qblock.spec.document import Path as Place
 from qblock.spec.document import Scalar, dotted
 from qblock.spec.fields import (
@@ -110,6 +111,7 @@ def _levels(raw: object) -> dict[str, int] | tuple[int, ...] | None:
     raise ValueError("{it} is not a node; write a level per quasi-identifier: {age: 2, zip_code: 1} or [2, 1]")
 
 
+Where = Annotated[str, Checked(where_text, {"type": "string", "minLength": 1})]
 WEIGHT = in_range(more_than(0), "a number above 0")
 ByName = Annotated[dict[str, Fraction], Checked(_weights, {"type": "object", "additionalProperties": WEIGHT.schema})]
 Levels = Annotated[
@@ -191,6 +193,13 @@ class Source:
     )
     types: dict[str, Annotated[str, Checked(read_type, {"type": "string"})]] = key(
         "The types of CSV columns that are not text.", {"age": "integer", "seen": "date"}, default_factory=dict
+    )
+
+    where: Where | None = key(
+        "The rows that the release is about, as a condition in SQL; the others are not read.",
+        "valid_to IS NULL AND NOT is_deleted",
+        "site IN ('A', 'B') AND valid_from < DATE '2026-01-31'",
+        default=None,
     )
 
     @property

@@ -65,7 +65,7 @@ class Admission:
     everybody: sa.FromClause | None = field(default=None, init=False)
     _moves: Query | None = field(default=None, init=False)
 
-    def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
+    def __call__(self, session: Session, table: sa.FromClause, columns: dict[str, Column]) -> sa.FromClause:
         """The source's table, or a query over it with the columns that a run reads (the login may be granted no other);
         reads the crosswalk in the session's snapshot.
 
@@ -168,7 +168,7 @@ class Admission:
         return query
 
 
-def _compared(session: Session, column: sa.ColumnClause[Any], of: Column) -> sa.ColumnElement[Any]:
+def _compared(session: Session, column: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
     value = session.comparable(column, of)
     return value if value is column else value.label(column.name)
 
@@ -310,7 +310,7 @@ class ShownState:
     rows: Mapping[str, Row] = field(default_factory=dict)
     stated: Mapping[Cell, Stated] = field(default_factory=dict)
 
-    def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
+    def __call__(self, session: Session, table: sa.FromClause, columns: dict[str, Column]) -> sa.FromClause:
         """The state as a query with the columns that a release reads, digests, and weights as texts."""
         rows = self.rows
         with open_crosswalk(self.store, session) as crosswalk:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Refused
 from qblock.source import SourceTable
-from qblock.source.columns import check_entity, checked_columns
+from qblock.source.columns import check_entity, checked_columns, no_rows
 from qblock.spec import Spec
 from qblock.versions.admission import Admission
 from qblock.versions.crosswalk import (
@@ -172,7 +172,7 @@ def people_of(
     crosswalk: Crosswalk,
     spec: Spec,
     session: Session,
-    table: sa.TableClause,
+    table: sa.FromClause,
     columns: Mapping[str, Column],
     first: First,
 ) -> sa.FromClause:
@@ -185,7 +185,7 @@ def check_somebody(
     crosswalk: Crosswalk,
     spec: Spec,
     session: Session,
-    table: sa.TableClause,
+    table: sa.FromClause,
     columns: Mapping[str, Column],
     newest: RecordedVersion,
     first: First,
@@ -204,7 +204,7 @@ def check_somebody(
         )
 
 
-EMPTY = "the source {} is empty: who is missing cannot be told from it; nothing is done"
+EMPTY = "{}: who is missing cannot be told from it; nothing is done"
 RETYPED = (
     "column {} is of type {} now, and was of type {} when the newest version was made: people who are there would look "
     "missing; nothing is done. {}"
@@ -241,7 +241,7 @@ def missing(
     table = session.relation(name)
     first_row = sa.select(sa.literal_column("1").label("one")).select_from(table).limit(1).subquery()
     if not session.scalar(sa.select(sa.func.count()).select_from(first_row)):
-        raise Refused(EMPTY.format(name))
+        raise Refused(EMPTY.format(no_rows(spec)))
     check_entity(spec, session, table.c[spec.entity], columns[spec.entity])
     own = recorded(crosswalk, spec.release)
     if not own:

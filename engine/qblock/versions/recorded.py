@@ -234,7 +234,7 @@ def person_of(
     crosswalk: Crosswalk,
     spec: Spec,
     session: Session,
-    table: sa.TableClause,
+    table: sa.FromClause,
     columns: Mapping[str, Column],
     first: First,
 ) -> sa.ColumnElement[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -65,9 +65,10 @@ def check_names(what: str, names: Sequence[str], needed: Mapping[str, str]) -> N
         raise InputError(*dict.fromkeys(problems), suggestions=near)
 
 
-def no_column(what: str, name: str, names: Iterable[str]) -> tuple[str, list[str]]:
+def no_column(what: str, name: str, names: Collection[str]) -> tuple[str, list[str]]:
     """What is said of a column that is not there, and the names near to it."""
-    near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
+    same = [known for known in names if known.casefold() == name.casefold()]
+    near = same or difflib.get_close_matches(name, list(names), n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"its columns are {', '.join(names)}"
     return f"{what} has no column {name!r}; {hint}", near
 

@@ -22,7 +22,7 @@ from qblock.warehouse.arrow import MANY
 from qblock.warehouse.duckdb_session import ARROW, DuckdbBeside, check_database
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.memory import SpillFolder, of_embedded
-from qblock.warehouse.protocol import Column, Kind, Session, TableName, quote, translated
+from qblock.warehouse.protocol import Column, Kind, Restriction, Session, TableName, quote, translated
 from qblock.warehouse.queries import Part
 
 SOURCE = "source"
@@ -252,6 +252,11 @@ class DuckdbWarehouse:
         self._spill = SpillFolder()
         self._engine = duckdb_session.memory_engine()
         self._memory_limit = memory_limit
+        self._restrictions: dict[TableName, Restriction] = {}
+
+    def restrict(self, table: TableName, restriction: Restriction) -> None:
+        """Read of a table only these rows."""
+        self._restrictions[table] = restriction
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
@@ -276,7 +281,7 @@ class DuckdbWarehouse:
                     check_database(self.path, "name a DuckDB file in the URL", InputError)
                     connection.exec_driver_sql(f"ATTACH {quote_text(str(self.path))} AS {SOURCE} (READ_ONLY)")
                     connection.commit()
-            session = Session(connection, facts, beside)
+            session = Session(connection, facts, beside, self._restrictions)
             if self.path is not None:
                 # An attached file's snapshot starts when it is first touched.
                 session.scalar(f"SELECT count(*) FROM duckdb_tables() WHERE database_name = '{SOURCE}'")

@@ -19,10 +19,12 @@ from sqlalchemy.dialects import postgresql
 
 from qblock.errors import InputError
 from qblock.spec import Spec
+from qblock.spec.condition import condition_of
 from qblock.spec.privacy import PriorTable
 from qblock.spec.source_file import column_type
 from qblock.spec.sources import DimensionTable
 from qblock.spec.urls import url_problem
+from qblock.warehouse.condition import Where
 from qblock.warehouse.copied import CopiedWarehouse, Tabular
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
 from qblock.warehouse.duckdb_session import DuckdbDialect
@@ -284,6 +286,35 @@ def published_type(spec: Spec, type_: str) -> str:
 
 def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
     """The warehouse of a spec's source. rows: whether they are wanted of files, or only the columns and their types."""
+    warehouse = _warehouse_of(spec, rows)
+    where = where_of(spec)
+    if where is not None:
+        warehouse.restrict(TableName.parse(spec.source.table), where)
+    return warehouse
+
+
+def where_of(spec: Spec) -> Where | None:
+    """The condition of a spec, about the rows of its source."""
+    if spec.source.where is None:
+        return None
+    condition, place = condition_of(spec.source.where), spec.at("source", "where")
+    return Where(condition, place, str(TableName.parse(spec.source.table)), _columns_kept(spec))
+
+
+def _columns_kept(spec: Spec) -> tuple[str, ...]:
+    """The columns that a run reads of the rows that the condition keeps: as the source, and as a table that a model
+    names."""
+    names = [name for name, attribute in spec.attributes.items() if attribute.role != "identifying"]
+    names += [spec.entity] if spec.entity is not None else []
+    for requirement in spec.privacy:
+        if isinstance(requirement.prior, PriorTable) and requirement.prior.table == spec.source.table:
+            names += [requirement.prior.column, *(name for name, _ in requirement.prior.where)]
+        if requirement.guards is not None and requirement.guards.table == spec.source.table:
+            names += requirement.guards.columns
+    return tuple(dict.fromkeys(names))
+
+
+def _warehouse_of(spec: Spec, rows: bool) -> Warehouse:
     source = spec.source
     if is_copied(spec) or (rows and _only_reads(spec)):
         return _server_copy(spec, rows=rows)
@@ -301,7 +332,10 @@ def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
 
 def copied(table: Tabular, spec: Spec, *, rows: bool = True) -> CopiedWarehouse:
     """A table that is in no database, with the columns that a spec names, as a warehouse."""
-    return CopiedWarehouse(table, _needed(spec), spec.search.memory_limit, rows=rows)
+    needed, where = _needed(spec), where_of(spec)
+    for name in () if where is None else where.columns:
+        needed.setdefault(name, spec.at("source", "where"))
+    return CopiedWarehouse(table, needed, spec.search.memory_limit, rows=rows)
 
 
 def _needed(spec: Spec) -> dict[str, str]:

@@ -19,7 +19,16 @@ from qblock.errors import QblockError
 from qblock.spec.fields import in_bytes
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.postgresql_faults import LOST, explain_postgresql
-from qblock.warehouse.protocol import PRIVATE_SCHEMA, Column, Kind, Session, TableName, quote, translated
+from qblock.warehouse.protocol import (
+    PRIVATE_SCHEMA,
+    Column,
+    Kind,
+    Restriction,
+    Session,
+    TableName,
+    quote,
+    translated,
+)
 from qblock.warehouse.queries import Part, joined
 
 _KINDS: dict[str, Kind] = {
@@ -229,6 +238,11 @@ class PostgresqlWarehouse:
     def __init__(self, url: sa.URL, memory_limit: str | None = None) -> None:
         local = of_transactions(memory_limit)
         self._engine = postgresql_session.create_engine(url, local=local, isolation_level="REPEATABLE READ")
+        self._restrictions: dict[TableName, Restriction] = {}
+
+    def restrict(self, table: TableName, restriction: Restriction) -> None:
+        """Read of a table only these rows."""
+        self._restrictions[table] = restriction
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
@@ -238,7 +252,7 @@ class PostgresqlWarehouse:
         try:
             with translated(facts):
                 connection.begin()
-            yield Session(connection, facts)
+            yield Session(connection, facts, restrictions=self._restrictions)
         finally:
             connection.close()
 

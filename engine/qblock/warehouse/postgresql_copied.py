@@ -21,7 +21,7 @@ from qblock.warehouse.copied import CopiedWarehouse, check_names
 from qblock.warehouse.duckdb import DuckdbFacts
 from qblock.warehouse.lock_waits import state_of
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
-from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName, translated
+from qblock.warehouse.protocol import Column, Restriction, Session, SourceFacts, TableName, translated
 from qblock.warehouse.queries import Query
 
 BLOCK = 16 * 2**20
@@ -62,6 +62,7 @@ class ServerTable:
 
     def check(self, needed: Mapping[str, str]) -> None:
         check_names(f"the source {self.home}", list(self._columns), needed)
+        self._session.relation(self.home, list(needed))  # which of its rows is said by other columns
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([pa.field(name, self._type(self._columns[name])) for name in columns])
@@ -75,7 +76,7 @@ class ServerTable:
 
     def _decimal(self, column: Column) -> pa.DataType:
         """A type that holds every number of the column; its own may have no bounds."""
-        value = self._session.relation(self.home).c[column.name]
+        value = self._session.relation(self.home, [column.name]).c[column.name]
         whole = sa.func.length(sa.cast(sa.func.trunc(sa.func.abs(value)), sa.Text))
         query = sa.select(sa.func.max(whole).label("whole"), sa.func.max(sa.func.min_scale(value)).label("scale"))
         (row,) = self._session.fetch(query).to_pylist()
@@ -92,7 +93,7 @@ class ServerTable:
 
     def _query(self, columns: Sequence[str]) -> Query:
         """The canonical texts of the columns: what a value reads like, whatever the session of a login has set."""
-        session, relation = self._session, self._session.relation(self.home)
+        session, relation = self._session, self._session.relation(self.home, columns)
         texts = []
         for name in columns:
             column = self._columns[name]
@@ -217,6 +218,11 @@ class ServerCopy(CopiedWarehouse):
     ) -> None:
         super().__init__(None, needed, memory_limit, rows=rows)
         self._url, self._of, self._beside = url, table, beside
+        self._restricted: dict[TableName, Restriction] = {}
+
+    def restrict(self, table: TableName, restriction: Restriction) -> None:
+        # By the server: a copy may not hold what decides it, such as a day without an end.
+        self._restricted[table] = restriction
 
     def _copy(self) -> None:
         for attempt in range(1, ATTEMPTS + 1):
@@ -237,6 +243,8 @@ class ServerCopy(CopiedWarehouse):
     @contextmanager
     def _server(self) -> Iterator[Session]:
         warehouse = PostgresqlWarehouse(self._url, self._memory_limit)
+        for table, restriction in self._restricted.items():
+            warehouse.restrict(table, restriction)
         try:
             with warehouse.snapshot() as session:
                 session.run("SET TRANSACTION READ ONLY")

@@ -222,6 +222,22 @@ class Facts(Protocol):
         """The error to show for one of the database's; reading: the tables that the statement reads."""
 
 
+class Restriction(Protocol):
+    """Which rows of a table are read, and of no other is anything known (condition.py)."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that decide it."""
+
+    def kept(
+        self, session: Session, table: sa.FromClause, columns: Mapping[str, Column], names: Sequence[str] | None
+    ) -> sa.FromClause:
+        """These rows, with the named columns; with those that a run reads, where none are named."""
+
+
+Restrictions = Mapping[TableName, Restriction]
+
+
 class RawType(sa.types.UserDefinedType[Any]):
     """A type by the engine's own name, as its catalog gives it."""
 
@@ -262,7 +278,13 @@ class Session:
     max_concurrency: how many threads may call `counts_of` at once, about tables that are shared.
     """
 
-    def __init__(self, connection: sa.Connection, facts: Facts, beside: DuckdbBeside | None = None) -> None:
+    def __init__(
+        self,
+        connection: sa.Connection,
+        facts: Facts,
+        beside: DuckdbBeside | None = None,
+        restrictions: Restrictions | None = None,
+    ) -> None:
         """beside: answers what other threads ask about shared tables."""
         self.connection = connection
         self.max_concurrency = 1 if beside is None else beside.max_concurrency
@@ -277,6 +299,7 @@ class Session:
         self._described: dict[TableName, dict[str, Column]] = {}
         self._homes: dict[TableName, TableName] = {}
         self._temporary: dict[str, sa.TableClause] = {}
+        self._restrictions = dict(restrictions or {})
 
     @property
     def statements(self) -> int:
@@ -400,11 +423,23 @@ class Session:
         for table in [table for table in self._temporary.values() if table.name not in kept]:
             self.drop(table)
 
-    def relation(self, table: TableName) -> sa.TableClause:
-        """The table or view with its columns; raises InputError naming near ones when it does not exist."""
-        columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in self.columns(table)]
+    def relation(self, table: TableName, names: Sequence[str] | None = None) -> sa.FromClause:
+        """The rows of a table or view that the spec is about, with their columns; the only way to them.
+
+        names: of the columns, for those that a run can do without. Raises InputError naming near tables where it does
+        not exist.
+        """
+        described = self.columns(table)
+        columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in described]
         schema = self._facts.prefix(self._home(table).schema)
-        return sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
+        rows = sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
+        restriction = self._restriction(table)
+        return rows if restriction is None else restriction.kept(self, rows, described, names)
+
+    def _restriction(self, table: TableName) -> Restriction | None:
+        """That of the table, by whatever name the spec has it."""
+        home = self._home(table)
+        return next((r for name, r in self._restrictions.items() if self._home(name) == home), None)
 
     def _home(self, table: TableName) -> TableName:
         if table.catalog is not None:
@@ -530,6 +565,9 @@ class Warehouse(Protocol):
     """A database that a source table lives in."""
 
     engine: str
+
+    def restrict(self, table: TableName, restriction: Restriction) -> None:
+        """Read of a table only these rows, in every session from here on."""
 
     def snapshot(self) -> AbstractContextManager[Session]:
         """One session whose reads all see the same state of the database."""

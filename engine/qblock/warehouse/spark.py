@@ -24,7 +24,7 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import InputError, QblockError
 from qblock.warehouse.faults import Unreachable
 from qblock.warehouse.memory import PREFIX, SpillFolder
-from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.protocol import Column, Restriction, Restrictions, Session, TableName
 from qblock.warehouse.queries import Part
 from qblock.warehouse.spark_client import Client, Frame, connected, drivers, end, explained, path_literal, quoted
 from qblock.warehouse.spark_facts import SparkDialect, SparkFacts, column_of, is_absent, is_read, quote_name
@@ -39,10 +39,15 @@ class SparkSession(Session):
     table, the columns that are copied, where that is not all of them."""
 
     def __init__(
-        self, client: Client, private: str, make: Callable[[], None], needed: Mapping[TableName, frozenset[str]]
+        self,
+        client: Client,
+        private: str,
+        make: Callable[[], None],
+        needed: Mapping[TableName, frozenset[str]],
+        restrictions: Restrictions | None = None,
     ) -> None:
         nothing: Any = SimpleNamespace(dialect=SparkDialect())
-        super().__init__(nothing, SparkFacts())
+        super().__init__(nothing, SparkFacts(), restrictions=restrictions)
         self._client, self._private, self._needed = client, private, needed
         self._make: Callable[[], None] | None = make
         self._staged: dict[TableName, str] = {}
@@ -180,7 +185,7 @@ class SparkSession(Session):
     def computed(self, table: TableName) -> bool:
         return False  # what is read is a copy
 
-    def relation(self, table: TableName) -> sa.TableClause:
+    def relation(self, table: TableName, names: Sequence[str] | None = None) -> sa.FromClause:
         columns = self._copied(table)
         return self._own(self._staged[table], [sa.column(name) for name in columns])
 
@@ -198,21 +203,32 @@ class SparkSession(Session):
         names = [name for name in names if is_read(described[name])] or names[:1]
         if table not in self._staged:
             copy = f"qblock_source_{len(self._staged)}"
-            source = quoted(table.catalog, table.schema, table.name)
-            chosen = ", ".join(map(quote_name, names))
+            query = self._query(table, names)
             with explained([str(table)]):
-                self._save(copy, self._frame(f"SELECT {chosen} FROM {source}"))
+                self._save(copy, self._frame(query))
                 fields = self._client.table(quoted(self._private, copy)).schema.fields
             if [column_of(f.name, f.dataType.simpleString()) for f in fields] != [described[name] for name in names]:
                 raise QblockError(f"the columns of {table} were changed while it was copied; run again")
             self._staged[table] = copy
         return names
 
+    def _query(self, table: TableName, names: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
+        """What is copied of a table: the rows that the spec is about, with these columns."""
+        described = self.columns(table)
+        schema = quoted(table.catalog, table.schema)
+        rows: sa.FromClause = sa.table(
+            table.name, *map(sa.column, described), schema=quoted_name(schema, quote=False) if schema else None
+        )
+        restriction = self._restriction(table)
+        if restriction is not None:
+            rows = restriction.kept(self, rows, described, names)
+        return sa.select(*(rows.c[name] for name in names))
+
 
 class SparkTables(SparkSession):
     """A session that reads tables as they are, not copies: for versions, which nobody changes."""
 
-    def relation(self, table: TableName) -> sa.TableClause:
+    def relation(self, table: TableName, names: Sequence[str] | None = None) -> sa.FromClause:
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in self.columns(table)]
         return sa.table(table.name, *columns, schema=quoted_name(table.schema or "default", quote=True))
 
@@ -243,7 +259,12 @@ class SparkWarehouse:
         self._url = url
         self._spill = SpillFolder()
         self._needed: dict[TableName, frozenset[str]] = {}
+        self._restrictions: dict[TableName, Restriction] = {}
         self._path: str | None = None
+
+    def restrict(self, table: TableName, restriction: Restriction) -> None:
+        """Read of a table only these rows."""
+        self._restrictions[table] = restriction
 
     def copy_to(self, path: str) -> None:
         """Private schemas are stored in this folder of the server."""
@@ -279,7 +300,7 @@ class SparkWarehouse:
             client.sql(f"CREATE SCHEMA {quote_name(private)}{where}")
 
         try:
-            yield kind(client, private, make, self._needed)
+            yield kind(client, private, make, self._needed, self._restrictions)
         except BaseException:
             with suppress(Exception), explained():
                 cast(Any, client).interruptAll()

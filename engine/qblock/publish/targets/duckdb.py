@@ -300,7 +300,7 @@ class DuckdbTarget:
         with reading(self.file) as session:
             yield Rows(session, self._rows(session))
 
-    def _rows(self, session: Session) -> sa.TableClause:
+    def _rows(self, session: Session) -> sa.FromClause:
         return session.relation(TableName(self.spec.publish.schema, self.spec.view))
 
     def grant(self) -> list[str]:

@@ -11,7 +11,7 @@ from qblock.ledger.store import SCHEMA
 from qblock.publish.helpers import names
 from qblock.publish.targets.postgresql_tables import pattern_of
 from qblock.publish.targets.postgresql_view import View, text
-from qblock.source.columns import columns_looked_at, columns_read
+from qblock.source.columns import columns_granted, columns_looked_at
 from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.engines import is_copied, tables_read
@@ -159,7 +159,7 @@ def _of_tables(catalog: Catalog, spec: Spec) -> list[str]:
         if home is None or row is None:
             notes.append(f"table {table} was not found, so what it needs is not listed")
         elif table == source:
-            catalog.on_columns("job", role, home, row, columns_read(spec), "the source, which is only read")
+            catalog.on_columns("job", role, home, row, columns_granted(spec), "the source, which is only read")
             why = "to note rows that repeat people; a run does without"
             catalog.on_columns("job", role, home, row, columns_looked_at(spec), why, stops=False)
         else:
