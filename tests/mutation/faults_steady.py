@@ -83,9 +83,30 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "steady: two units that a row may have moved between are shown as changed",
         "versions/batching/step.py",
-        "p._replace(times=p.times + 1) if entity in moving else p",
+        "p._replace(times=p.times + 1) if before.get(entity) != p and moving[owner(entity)] > 1 else p",
         "p",
         tests=(f"{STEP}::test_units_of_one_person_that_change_in_one_run_are_not_shown_as_changed",),
+    ),
+    Mutation(
+        "steady: a unit that changes as another one of its person leaves is shown as changed",
+        "versions/batching/step.py",
+        "{*gone, *changed, *out}",
+        "{*changed, *out}",
+        tests=("tests/steady/test_places.py::test_nobody_is_certain_whose_rows_move",),
+    ),
+    Mutation(
+        "steady: rows of units that are out may be shown elsewhere",
+        "versions/batching/step.py",
+        "{*gone, *changed, *out}",
+        "{*gone, *changed}",
+        tests=("tests/steady/test_places.py::test_nobody_is_certain_whose_rows_move",),
+    ),
+    Mutation(
+        "steady: a person may be twice in a cohort",
+        "versions/batching/proposals.py",
+        "longest.setdefault(owner(unit), unit)",
+        "longest.setdefault(unit, unit)",
+        tests=("tests/steady/test_places.py::test_a_person_is_once_in_a_cohort",),
     ),
     Mutation(
         "lag: a batch of bundles passes in which everybody holds one value",
@@ -174,8 +195,8 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "steady: a cohort closes in every run",
         "versions/batching/proposals.py",
-        "        if len(people) < least or not due(waiting.run, min(waiting.since.values())):\n",
-        "        if len(people) < least:\n",
+        "        if len(units) < least or not due(waiting.run, min(waiting.since.values())):\n",
+        "        if len(units) < least:\n",
         tests=(f"{NEWCOMERS}::test_all_who_wait_are_shown_in_runs_that_the_delay_divides",),
     ),
     Mutation(
@@ -188,7 +209,7 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "steady: a cohort may be smaller than a box",
         "versions/batching/proposals.py",
-        "        if len(people) < least or not due",
+        "        if len(units) < least or not due",
         "        if not due",
         tests=(f"{NEWCOMERS}::test_fewer_than_a_box_wait_on_and_close_with_the_first_who_complete_it",),
     ),

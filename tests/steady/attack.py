@@ -23,6 +23,7 @@ from .cohorts import CohortFrame, Cohorts, Drawn, frames_of_cohorts
 from .frames import Frame, frames
 from .players import Engine, EngineOfBundles
 from .settings import NAMES, SEVERAL, setting
+from .visits import CohortsOfBundles, VisitFrame, frames_of_visits
 from .weights import Plainly, weighed
 
 MOST = 2000
@@ -108,7 +109,9 @@ def play(
     most *= 10 if cells or given else 1
     largest = 10**12 if given else most
     made: Iterator[Frame]
-    if bundles:
+    if bundles and cohorts:
+        made = frames_of_visits(seed, Drawn(l, *cohorts, blocks, cells), largest)
+    elif bundles:
         made = frames_of_bundles(seed, l, blocks, bundles, largest, cells)
     elif cohorts:
         made = frames_of_cohorts(seed, Drawn(l, *cohorts, blocks, cells, chosen.attributes, given), largest)
@@ -117,8 +120,10 @@ def play(
             seed, l, blocks, largest, small=player.coin, large=cells, attributes=chosen.attributes, wide=given
         )
     for frame in made:
-        if isinstance(frame, CohortFrame):
-            used: Engine = Cohorts(chosen, frame)
+        if isinstance(frame, VisitFrame):
+            used: Engine = CohortsOfBundles(chosen, frame.values, frame=frame)
+        elif isinstance(frame, CohortFrame):
+            used = Cohorts(chosen, frame)
             used.verdicts = player.verdicts
         else:
             used = EngineOfBundles(chosen, frame.values, bundles) if bundles else player

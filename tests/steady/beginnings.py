@@ -7,6 +7,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from .frames import ABSENT, Column, Frame, Values, joined
 
@@ -54,16 +55,19 @@ def how_many(frame: Frame, chosen: Sequence[Sequence[Values]]) -> int:
 
 def _firsts(frame: Frame, chosen: Sequence[Sequence[Values]]) -> Iterator[tuple[Counter[int], ...]]:
     """The values of each column in the first run; of whoever is absent then, ABSENT."""
-    blocks = sorted({column.block for column, _ in frame.people})
-    rows: dict[int, Counter[int]] = {block: Counter() for block in blocks}
-    for (column, _), sequences in zip(frame.people, chosen, strict=True):
+    where = [frame.first_block(column) for column, _ in frame.people]
+    blocks = sorted(set(where))
+    rows: dict[Any, Counter[int]] = {block: Counter() for block in blocks}
+    sizes: dict[Any, list[int]] = {block: [] for block in blocks}
+    for block, (column, n), sequences in zip(where, frame.people, chosen, strict=True):
         if column.present[0]:
-            rows[column.block].update(values[0] for values in sequences)
-    sizes = {block: [n for column, n in frame.people if column.block == block and column.present[0]] for block in rows}
+            rows[block].update(values[0] for values in sequences)
+            sizes[block].append(n)
     for some in itertools.product(*(list(_split(rows[block], sizes[block])) for block in blocks)):
         of_block = {block: iter(found) for block, found in zip(blocks, some, strict=True)}
         yield tuple(
-            next(of_block[column.block]) if column.present[0] else Counter({ABSENT: n}) for column, n in frame.people
+            next(of_block[block]) if column.present[0] else Counter({ABSENT: n})
+            for block, (column, n) in zip(where, frame.people, strict=True)
         )
 
 

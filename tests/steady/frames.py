@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from typing import Any
 
 Values = tuple[int, ...]
 """A person's value in each run; ABSENT where there is none."""
@@ -100,6 +101,10 @@ class Frame:
             list(itertools.combinations_with_replacement(column.values(self.widths), size))
             for column, size in self.people
         ]
+
+    def first_block(self, column: Column) -> Any:
+        """The block in which the first version shows somebody who is present then."""
+        return column.block
 
     def multisets(self) -> int:
         """How many assignments there are up to exchange of people of one column."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from qblock.models import DistinctLDiversity
 from qblock.versions.batching.failing import Column, cannot_fail, leaves_candidates
@@ -104,42 +104,70 @@ class Waiting(NamedTuple):
     run: int
 
 
-Newcomers = Callable[[Waiting], Iterable[tuple[Block, Sequence[str]]]]
-"""The batches of those who wait that close in a run, in the order in which they are tried."""
+class Closing(NamedTuple):
+    """What closes in a run. batches: the block and the people of each, in the order in which they are tried; left_over:
+    units that wait anew from this run on, since another one of their person has its turn; repeated: those that are out
+    for good, since their label shows another one of their person."""
+
+    batches: Iterable[tuple[Block, Sequence[str]]] = ()
+    left_over: Collection[str] = ()
+    repeated: Collection[str] = ()
+
+
+Newcomers = Callable[[Waiting], Closing]
+"""Which of those who wait are tried in a run."""
+Owner = Callable[[str], str]
+"""Whose a unit is."""
+Labels = Callable[[Collection[str]], Mapping[str, Collection[Block]]]
+"""Under which labels some people are shown."""
+
+
+def same(value: Any) -> Any:
+    """The value itself, where nothing but the sensitive attribute is published beside the block; as well the unit
+    itself, where nobody is in several blocks."""
+    return value
 
 
 def by_block(cohort: Cohort) -> Newcomers:
     """Blocks in which enough people wait."""
 
-    def closing(waiting: Waiting) -> Iterator[tuple[Block, Sequence[str]]]:
+    def closing(waiting: Waiting) -> Closing:
         people: dict[Block, list[str]] = {}
         for entity, block in waiting.blocks.items():
             people.setdefault(block, []).append(entity)
-        for block in sorted(people):
-            size = cohort(block)
-            if size is not None and len(people[block]) >= size:
-                yield block, people[block]
+        sizes = {block: cohort(block) for block in sorted(people)}
+        full = (block for block, size in sizes.items() if size is not None and len(people[block]) >= size)
+        return Closing([(block, people[block]) for block in full])
 
     return closing
 
 
-def nobody(waiting: Waiting) -> Iterable[tuple[Block, Sequence[str]]]:
+def nobody(waiting: Waiting) -> Closing:
     """Nobody: where no number of people passes surely enough."""
-    return ()
+    return Closing()
 
 
-def in_cohorts(due: Due, least: int, divide: Divide) -> Newcomers:
+def in_cohorts(due: Due, least: int, divide: Divide, labels: Labels | None = None, owner: Owner = same) -> Newcomers:
     """All who wait, once one of them has waited long enough, in the boxes of a map of their own.
 
     least: people of a box, and so of a cohort. When it closes and how it is divided depends on nothing but presence and
-    quasi-identifiers; who waits, on no verdict (docs/steady-job.md section 2).
+    quasi-identifiers; who waits, on no verdict (docs/steady-job.md section 2). labels: of what is shown of people,
+    where somebody may be shown more than once; owner: whose a unit is.
     """
 
-    def closing(waiting: Waiting) -> Sequence[tuple[Block, Sequence[str]]]:
-        people = waiting.blocks.keys()
-        if len(people) < least or not due(waiting.run, min(waiting.since.values())):
-            return ()
-        return divide(people)
+    def closing(waiting: Waiting) -> Closing:
+        longest: dict[str, str] = {}
+        for unit in sorted(waiting.blocks, key=lambda unit: (waiting.since[unit], unit)):
+            longest.setdefault(owner(unit), unit)
+        units = list(longest.values())
+        if len(units) < least or not due(waiting.run, min(waiting.since.values())):
+            return Closing()
+        boxes = divide(units)
+        shown = {} if labels is None else labels(longest.keys())
+        repeated = {unit for label, part in boxes for unit in part if label in shown.get(owner(unit), ())}
+        batches = [(label, [unit for unit in part if unit not in repeated]) for label, part in boxes]
+        left_over = waiting.blocks.keys() - set(units)
+        return Closing([(label, part) for label, part in batches if part], left_over, repeated)
 
     return closing
 

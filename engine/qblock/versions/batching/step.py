@@ -6,16 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from qblock.versions.batching.proposals import (
     Change,
+    Closing,
     Members,
     Newcomers,
+    Owner,
     Waiting,
     erasures,
     in_cells,
     parts_of,
+    same,
     stale_cells,
     touched,
     whole_cells,
@@ -159,10 +162,6 @@ class Draft:
             self.frozen.discard(batch.cell)
 
 
-Owner = Callable[[str], str]
-"""Whose a unit is."""
-
-
 @dataclass(frozen=True)
 class Step:
     """The result of a run. published: whether the state shown is another one than before, and so a new version."""
@@ -172,12 +171,6 @@ class Step:
     batches: tuple[Decided, ...]
     counts: Counts
     published: bool
-
-
-def same(value: Any) -> Any:
-    """The value itself, where nothing but the sensitive attribute is published beside the block; as well the unit
-    itself, where nobody is in several blocks."""
-    return value
 
 
 def one_attribute(before: Value, after: Value) -> tuple[bool, ...]:
@@ -214,13 +207,13 @@ def step(
     """
     run, version = memory.run + 1, memory.version + 1
     pending = _seen(shown, present, memory.pending)
-    if rules.bundles:
-        pending = _both_sides(pending, memory.pending, owner)
     erased = set(erased)
     out = dict(memory.out)
     out.update((entity, "erased") for entity in erased if entity not in shown and entity not in out)
     if rules.bundles:
-        out.update(_held_back(shown, present, memory, pending, out, owner))
+        moving = _moving(shown, present, memory, pending, owner)
+        pending = _both_sides(pending, memory.pending, moving, owner)
+        out.update(_held_back(shown, present, memory, moving, out, owner))
     members = touched(shown, present, pending, erased)
     draft = Draft(shown, members, passes, counted, out)
     draft.frozen.update(memory.frozen)
@@ -240,7 +233,9 @@ def step(
     numbers = dict(memory.batches)
     blocks = _waiting(shown, present, out)
     since = {entity: memory.since.get(entity, run) for entity in blocks}
-    for block, people in newcomers(Waiting(blocks, since, run)) if blocks else ():
+    closing = newcomers(Waiting(blocks, since, run)) if blocks else Closing()
+    out.update(dict.fromkeys(closing.repeated, "repeated"))
+    for block, people in closing.batches:
         batch = Batch(Kind.NEWCOMERS, Cell(block, version), tuple(sorted(people)))
         numbers[block] = numbers.get(block, 0) + 1
         if rules.coin and coin(block, numbers[block]):
@@ -265,12 +260,12 @@ def step(
         pending={
             entity: p for entity, p in pending.items() if entity in draft.shown and draft.shown[entity] is shown[entity]
         },
-        since=memory.since,
+        since={entity: first for entity, first in memory.since.items() if entity not in closing.left_over},
         batches=numbers,
     )
     if rules.bundles:
-        waiting = _waiting(draft.shown, present, draft.out)
-        after = replace(after, seen={entity: present[entity].value for entity in waiting})
+        unseen = [entity for entity in present if entity not in draft.shown]
+        after = replace(after, seen={entity: present[entity].value for entity in unseen})
     return _ended(draft.shown, present, after, tuple(draft.batches), published)
 
 
@@ -297,30 +292,49 @@ def _seen(
     return pending
 
 
-def _both_sides(pending: dict[str, Pending], before: Mapping[str, Pending], owner: Owner) -> dict[str, Pending]:
-    """Two units of one person that changed in one run may be a row that moved: neither is ever shown as changed."""
-    now: dict[str, list[str]] = {}
-    for entity, change in pending.items():
-        if entity not in before or before[entity] != change:
-            now.setdefault(owner(entity), []).append(entity)
-    moving = {entity for people in now.values() if len(people) > 1 for entity in people}
-    return {entity: p._replace(times=p.times + 1) if entity in moving else p for entity, p in pending.items()}
+def _moving(
+    shown: Mapping[str, Unit],
+    present: Mapping[str, Person],
+    memory: Memory,
+    pending: Mapping[str, Pending],
+    owner: Owner,
+) -> Counter[str]:
+    """How many units of each person, of those that were shown or tried, are absent or became others in this run: a row
+    of theirs may be one that another unit of the person has from now on."""
+    gone = [entity for entity in shown if entity not in present]
+    changed = [entity for entity, change in pending.items() if memory.pending.get(entity) != change]
+    out = [
+        entity
+        for entity, value in memory.seen.items()
+        if entity in memory.out and (entity not in present or present[entity].value != value)
+    ]
+    return Counter(map(owner, {*gone, *changed, *out}))
+
+
+def _both_sides(
+    pending: Mapping[str, Pending], before: Mapping[str, Pending], moving: Mapping[str, int], owner: Owner
+) -> dict[str, Pending]:
+    """A unit that changed in a run in which another one of its person left or changed may have a row that moved: it is
+    never shown as changed."""
+    return {
+        entity: p._replace(times=p.times + 1) if before.get(entity) != p and moving[owner(entity)] > 1 else p
+        for entity, p in pending.items()
+    }
 
 
 def _held_back(
     shown: Mapping[str, Unit],
     present: Mapping[str, Person],
     memory: Memory,
-    pending: Mapping[str, Pending],
+    moving: Collection[str],
     out: Mapping[str, str],
     owner: Owner,
 ) -> dict[str, str]:
     """Newcomers who are never shown, of bundles: those that changed while they waited, of whom it may be known that
-    they have several rows; and those of people who left another block or changed there when they came, whose rows may
-    have moved: two versions would show one row beside the people of two blocks."""
+    they have several rows; and those of people of whom another unit left or changed when they came, whose rows may have
+    moved: two versions would show one row beside the people of two blocks, or one would show what a failed batch
+    told."""
     reasons = {}
-    moving = {owner(entity) for entity in shown if entity not in present}
-    moving |= {owner(entity) for entity, p in pending.items() if memory.pending.get(entity) != p}
     for entity in _waiting(shown, present, out):
         if entity in memory.seen:
             if memory.seen[entity] != present[entity].value:
