@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation.mutation import Mutation
 
 STEP = "tests/steady/test_step.py"
+VISITS = "tests/release/test_visits_in_cohorts.py"
 NEWCOMERS = "tests/steady/test_newcomers.py"
 
 STEADY: tuple[Mutation, ...] = (
@@ -100,6 +101,41 @@ STEADY: tuple[Mutation, ...] = (
         "{*gone, *changed, *out}",
         "{*gone, *changed}",
         tests=("tests/steady/test_places.py::test_nobody_is_certain_whose_rows_move",),
+    ),
+    Mutation(
+        "steady: a label may show a person twice",
+        "versions/batching/proposals.py",
+        "if label in shown.get(owner(unit), ())",
+        "if not units",
+        tests=(f"{VISITS}::test_a_label_shows_a_person_once",),
+    ),
+    Mutation(
+        "steady: units that are left over make a cohort due",
+        "versions/batching/step.py",
+        "for entity, first in memory.since.items() if entity not in closing.left_over}",
+        "for entity, first in memory.since.items()}",
+        tests=(f"{VISITS}::test_who_waited_while_another_unit_was_shown_waits_anew",),
+    ),
+    Mutation(
+        "lag: what became of units that are out is not looked at",
+        "versions/pending/decision.py",
+        "for entity, value in changes.out.items()}",
+        "for entity, value in ()}",
+        tests=(f"{VISITS}::test_rows_of_a_unit_that_failed_are_not_shown_at_another_leaf",),
+    ),
+    Mutation(
+        "lag: units at one leaf have one name",
+        "versions/recorded.py",
+        "join_texts([text, *leaf])",
+        "join_texts(leaf)",
+        tests=(f"{VISITS}::test_names_of_units_tell_nothing_of_a_leaf",),
+    ),
+    Mutation(
+        "rekey: leaves keep their names",
+        "versions/conversion.py",
+        'rest.like(f"{AT_LEAF}%")',
+        'rest.like(f"{NAME}%")',
+        tests=(f"{VISITS}::test_after_a_rollback_a_new_key_and_an_erasure_units_are_known",),
     ),
     Mutation(
         "steady: a person may be twice in a cohort",

@@ -120,8 +120,9 @@ def churn_of(spec: Spec, share: float | None) -> Churn | None:
 
 
 def forecasts(spec: Spec) -> bool:
-    """Whether there is a forecast of nodes or boxes: of a map with cohorts `frontier` says what a year comes to."""
-    return spec.search.recoding == "full_domain" or spec.newcomers is None
+    """Whether there is a forecast of nodes or boxes: of a map with cohorts `frontier` says what a year comes to, where
+    people have one row each."""
+    return spec.search.recoding == "full_domain" or spec.newcomers is None or spec.bundles
 
 
 def forecast_of_search(result: SearchResult, churn: Churn | None, store: Store | None = None) -> Forecast | None:

@@ -182,7 +182,7 @@ def frontier(
         The table; None where nothing satisfies the spec.
     """
     spec, newcomers = task.spec, task.spec.newcomers
-    if newcomers is None:
+    if newcomers is None or spec.bundles:
         return None
     sample = sample_of(task)
     if shown is not None:
@@ -228,7 +228,7 @@ def expected_of_search(
     if forecasts(spec):
         forecast = forecast_of_search(result, churn, store)
         expected |= {} if forecast is None else {"forecast": forecast.to_json()}
-    if churn is None or spec.newcomers is None:
+    if churn is None or spec.newcomers is None or spec.bundles:
         return expected
     try:
         shown = shown_of(spec, store or store_of(spec)) if has_store(spec) else None

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from qblock.source.levels import reader_of
 from qblock.source.open import Admitted, SourceTable, Values, open_recoded, open_source
-from qblock.source.recoded import Recoding, ladders_of, leaf_codes, recoded_columns, recoded_spec, stated_map
+from qblock.source.recoded import (
+    Recoding,
+    ladders_of,
+    leaf_codes,
+    leaf_texts,
+    recoded_columns,
+    recoded_spec,
+    stated_map,
+)
 
 __all__ = [
     "Admitted",
@@ -13,6 +21,7 @@ __all__ = [
     "Values",
     "ladders_of",
     "leaf_codes",
+    "leaf_texts",
     "open_recoded",
     "open_source",
     "reader_of",

@@ -40,6 +40,9 @@ from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Expression, Query
 
 NAMES = itertools.count()
+LEAF = "qblock leaf"
+"""How the columns are named that have the values of quasi-identifiers as the source writes them, where newcomers with
+several rows are told apart by these."""
 Boxes = dict[tuple[str, ...], int]
 """The part of the tree that each box is, by its labels."""
 
@@ -162,7 +165,9 @@ class Recoding:
         if self.quarantined:
             scan = without_uncovered(scan, quasi)
         read = [name for name in columns_read(spec) if name in columns and name not in names]
-        kept = {f"c{i}": scan.relation.c[name] for i, name in enumerate(read)}
+        kept: dict[str, Expression] = {f"c{i}": scan.relation.c[name] for i, name in enumerate(read)}
+        leaf = leaf_texts(scan) if spec.by_leaves else []
+        kept |= {f"l{i}": text for i, text in enumerate(leaf)}
         coding, rows = _coded_rows(scan, quasi, f"{prefix}_rows", kept)
         words = [f"k{i}" for i in range(coding.words)]
         combinations: Query = sa.select(
@@ -177,7 +182,8 @@ class Recoding:
         selected: dict[str, Expression] = {name: rows.c[f"c{i}"] for i, name in enumerate(read)}
         selected |= {name: sa.cast(labels.c[f"t{i}"], sa.Text) for i, name in enumerate(names)}
         ordered = [name for name in columns if name in selected]
-        query = sa.select(*(selected[name].label(quoted_name(name, quote=True)) for name in ordered))
+        as_written = [rows.c[f"l{i}"].label(quoted_name(f"{LEAF} {i}", quote=True)) for i in range(len(leaf))]
+        query = sa.select(*(selected[name].label(quoted_name(name, quote=True)) for name in ordered), *as_written)
         labelled = session.store(f"{prefix}_recoded", query.select_from(joined))
         leaves.drop()
         for table in (rows, labels, *(dimension.table for _, dimension in quasi.values())):
@@ -195,6 +201,12 @@ class Recoding:
         table = session.load(name, pa.table(arrays))
         session.analyze(table)
         return table
+
+
+def leaf_texts(scan: Scan) -> list[Expression]:
+    """The quasi-identifiers of rows as texts, as the source writes them."""
+    names = scan.spec.quasi_identifiers
+    return [scan.session.text_of(scan.expression(name), scan.columns[name].kind) for name in names]
 
 
 def leaf_codes(

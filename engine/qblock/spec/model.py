@@ -503,6 +503,11 @@ class Spec:
         return Newcomers()
 
     @property
+    def by_leaves(self) -> bool:
+        """Whether newcomers have several rows and are shown as cohorts: of each leaf on its own until then."""
+        return self.bundles and self.newcomers is not None
+
+    @property
     def by_boxes(self) -> bool:
         """Whether versions show the boxes of a map: where newcomers have boxes of their own, a node is a map that
         splits nothing."""
@@ -514,7 +519,7 @@ class Spec:
         models = [model for requirement in self.privacy for model in requirement.models]
         reasons = {
             "versions that are checked together and lag behind": not self.lags,
-            "`count: rows`": self.bundles,
+            "`versions.row_counts: unknown`": self.by_rows,
             "`suppression_limit: 0`": bool(self.suppression_limit),
             "one release to its readers, without versions.audience": bool(self.versions.audience),
             "models that ask neither a population nor the parts that a box was split from": any(

@@ -20,6 +20,7 @@ from qblock.ledger.events import canonical
 from qblock.ledger.store import Store
 from qblock.source import SourceTable
 from qblock.source.columns import WEIGHT, columns_read
+from qblock.source.recoded import LEAF
 from qblock.spec import Spec
 from qblock.versions.batching.state import Cell
 from qblock.versions.batching.weights import Stated
@@ -29,12 +30,14 @@ from qblock.versions.gate import members
 from qblock.versions.pending.state import Layout, Row, cell_text
 from qblock.versions.recorded import (
     DIGEST,
+    LEAF_NAME,
     UNIT,
     UNPROTECTED,
     Candidate,
     RecordedVersion,
     entity_of,
     first_of,
+    leaf_of,
     person_of,
     recorded,
 )
@@ -91,9 +94,14 @@ class Admission:
             who = person_of(crosswalk, self.spec, session, table, columns, first).label(DIGEST)
             read = [column for column in table.c if column.name in columns_read(self.spec)]
             values = [_compared(session, column, columns[column.name]) for column in read]
-            rows = sa.select(*values, who).subquery("qblock_source")
+            who_and_where = [who]
+            leaf = [column for column in table.c if column.name.startswith(LEAF)]
+            if leaf:
+                name = leaf_of(crosswalk, self.spec, session, table, columns, first, leaf)
+                who_and_where.append(name.label(LEAF_NAME))
+            rows = sa.select(*values, *who_and_where).subquery("qblock_source")
             self.everybody = rows
-            if not names and self.excluded is None and not self.leaving:
+            if not names and self.excluded is None and not self.leaving and not leaf:
                 # Where everybody's digest was asked for, it is not asked for again.
                 return rows if crosswalk.hashes else table
         joined: sa.FromClause = rows
@@ -106,7 +114,7 @@ class Admission:
             if self.known is not None and column.name in self.spec.quasi_identifiers:
                 value = self._frozen(session, value, columns[column.name], names)
             selected.append(value.label(column.name))
-        query = sa.select(*selected, rows.c[DIGEST]).select_from(joined)
+        query = sa.select(*selected, *(rows.c[column.name] for column in who_and_where)).select_from(joined)
         return self._without(session, query, rows).subquery("qblock_admitted")
 
     def _counts(self, version: int) -> bool:

@@ -22,10 +22,20 @@ from qblock.ledger.events import Event
 from qblock.ledger.kept import Kept
 from qblock.ledger.store import Store
 from qblock.spec import Spec
-from qblock.versions.crosswalk import HEXADECIMAL, Crosswalk, fresh_name, key_of, keyed, nobody, open_crosswalk
+from qblock.versions.crosswalk import Crosswalk, fresh_name, key_of, keyed, nobody, open_crosswalk
 from qblock.versions.pending.state import read_state
 from qblock.versions.recorded import UNPROTECTED, RecordedVersion, recorded
-from qblock.versions.texts import decoded, encoded_texts, joined_text, owner, split_text
+from qblock.versions.texts import (
+    AT_LEAF,
+    NAME,
+    decoded,
+    encoded_texts,
+    joined_text,
+    leaf_name,
+    name_of,
+    owner,
+    split_text,
+)
 from qblock.versions.types import Types
 from qblock.warehouse.protocol import Column
 from qblock.warehouse.values import NUMERIC, canonical_text, carried, is_value
@@ -47,9 +57,11 @@ def new_key(crosswalk: Crosswalk) -> tuple[int, dict[str, int]]:
     before = people(crosswalk)
     crosswalk.write(sa.insert(t.key).values(id=number, secret=secrets.token_hex(32)), None)
     for table in t.of_entities:
-        # Of a unit the block stays as it is.
-        rest = sa.func.substr(table.c.entity, HEXADECIMAL + 1, type_=sa.Text)
-        moved = keyed(own, owner(table.c.entity), [key_of(t.key, number)]).concat(rest)
+        # Of a unit the block stays as it is, and a leaf, which is a digest, does not.
+        key, rest = [key_of(t.key, number)], name_of(table.c.entity)
+        leaf = leaf_name(keyed(own, sa.func.substr(rest, 2, type_=sa.Text), key, NAME - 1))
+        named = sa.case((rest.like(f"{AT_LEAF}%"), leaf), else_=rest)
+        moved = keyed(own, owner(table.c.entity), key).concat(named)
         crosswalk.write(sa.update(table).values(entity=moved), None)
     if people(crosswalk) != before:
         raise QblockError("the crosswalk knows other people under its new key: it was altered, and stays as it was")

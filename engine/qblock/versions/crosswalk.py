@@ -29,11 +29,11 @@ from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query
 
 COHORT, WITHDRAWN, CELL, LEFT, ASIDE = "cohort", "withdrawn", "cell", "left", "aside"
-CHANGED, MOVED, STALE = "changed", "moved", "stale"
+CHANGED, MOVED, STALE, REPEATED = "changed", "moved", "stale", "repeated"
 """Why people are set apart: a cohort that failed, people who withdrew, who shares a joint cell with one who left at
 once, who left in a batch that passed, and whom the coin set aside; of people with several rows, units that changed
-while they waited, and those that came as another one of the same person left or changed; and who was still there when
-most of the joint cell had left."""
+while they waited, those that came as another one of the same person left or changed, and those whose label shows
+another one; and who was still there when most of the joint cell had left."""
 OUT, LEAVING, QUEUED, FAILED = "out", "leaving", "queued", "failed"
 """Their states: in no later version; in none from the version on that is being made; in all until a batch closes; in
 all, since the batch that they closed failed its check."""
@@ -100,7 +100,9 @@ class Crosswalk:
         """Whether the digests are made of the SHA-256 of an entity's text, since the source may not have the keys."""
         return not self.source.keeps_secrets
 
-    def entity(self, text: sa.ColumnElement[Any], table: sa.FromClause) -> sa.ColumnElement[Any]:
+    def entity(
+        self, text: sa.ColumnElement[Any], table: sa.FromClause, digits: int = HEXADECIMAL
+    ) -> sa.ColumnElement[Any]:
         """The digest that stands for an entity, from its text, in a statement of the source's session on a table.
 
         Keyed by a secret that stays in the database of the crosswalk: whoever gets hold of the crosswalk's rows alone
@@ -109,21 +111,22 @@ class Crosswalk:
         With a key that was given later (`new_key`) it is the digest of the older one's digest, so that people who are
         gone from the source could be moved to it too.
         A source that may not have the keys sends the SHA-256 of everybody's text instead, and is lent their digests.
+        digits: of the digest.
         """
         t = self.tables.key
         numbers = self.key_numbers()
         if self.hashes:
-            return self._exchanged(digest(self.source, text), table, numbers)
+            return self._exchanged(digest(self.source, text), table, numbers, digits)
         secret = self.lend(sa.select(t.c.id, t.c.secret))
-        return keyed(self.source, text, [key_of(secret, number) for number in numbers])
+        return keyed(self.source, text, [key_of(secret, number) for number in numbers], digits)
 
     def _exchanged(
-        self, hashed: sa.ColumnElement[Any], table: sa.FromClause, numbers: Sequence[int]
+        self, hashed: sa.ColumnElement[Any], table: sa.FromClause, numbers: Sequence[int], digits: int
     ) -> sa.ColumnElement[Any]:
         people = sa.select(hashed.label("hashed")).select_from(table).where(hashed.is_not(None)).distinct()
         here = self.own.load(fresh_name(), self.source.fetch(people))
         keys = [key_of(self.tables.key, number) for number in numbers]
-        both = self.own.fetch(sa.select(here.c.hashed, keyed(self.own, here.c.hashed, keys).label("entity")))
+        both = self.own.fetch(sa.select(here.c.hashed, keyed(self.own, here.c.hashed, keys, digits).label("entity")))
         self.own.drop(here)
         there = self.source.load(fresh_name(), both)
         of_one = sa.select(sa.func.max(there.c.entity)).where(there.c.hashed == hashed)
@@ -164,9 +167,9 @@ def names_of_a_run() -> Iterator[None]:
         _names.reset(token)
 
 
-def digest(session: Session, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """The first 32 hexadecimal digits of the SHA-256 of a text, in a statement of a session."""
-    return sa.func.left(session.sha256(text), HEXADECIMAL, type_=sa.Text)
+def digest(session: Session, text: sa.ColumnElement[Any], digits: int = HEXADECIMAL) -> sa.ColumnElement[Any]:
+    """The first hexadecimal digits of the SHA-256 of a text, in a statement of a session."""
+    return sa.func.left(session.sha256(text), digits, type_=sa.Text)
 
 
 def key_of(keys: sa.FromClause, number: int) -> sa.ColumnElement[Any]:
@@ -176,11 +179,15 @@ def key_of(keys: sa.FromClause, number: int) -> sa.ColumnElement[Any]:
 
 
 def keyed(
-    session: Session, text: sa.ColumnElement[Any], keys: Sequence[sa.ColumnElement[Any]]
+    session: Session,
+    text: sa.ColumnElement[Any],
+    keys: Sequence[sa.ColumnElement[Any]],
+    digits: int = HEXADECIMAL,
 ) -> sa.ColumnElement[Any]:
-    """The digest of a text under a chain of keys, oldest first: each is applied to the digest before it."""
+    """The digest of a text under a chain of keys, oldest first: each is applied to the digest before it, which has as
+    many digits."""
     for key in keys:
-        text = digest(session, key.concat(digest(session, key.concat(text))))
+        text = digest(session, key.concat(digest(session, key.concat(text))), digits)
     return text
 
 

@@ -27,7 +27,7 @@ from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
 from qblock.versions.crosswalk import Crosswalk, as_text, fresh_name, load_texts
 from qblock.versions.episodes import VersionKey, shown
-from qblock.versions.texts import block_name, bundle, encoded, join_texts, texts_of, with_rows
+from qblock.versions.texts import NAME, block_name, bundle, encoded, join_texts, leaf_name, texts_of, with_rows
 from qblock.versions.types import First, Types, entity_text, named, types_of
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query
@@ -40,6 +40,8 @@ ONLY_UNPROTECTED = (
 )
 DIGEST = "qblock entity"
 """The column of an admitted source that holds the digests."""
+LEAF_NAME = "qblock leaf"
+"""The column of an admitted source that holds the names of leaves, where newcomers are told apart by these."""
 LISTS = ("quasi_identifiers", "node", "sensitive", "audience")
 PLAIN = ("rows", "least", "source", "hierarchies", "content")
 """What is kept of a version as a JSON list, and as it is."""
@@ -243,6 +245,23 @@ def person_of(
     column = columns[spec.entity]
     text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
     return crosswalk.entity(text, table)
+
+
+def leaf_of(
+    crosswalk: Crosswalk,
+    spec: Spec,
+    session: Session,
+    table: sa.FromClause,
+    columns: Mapping[str, Column],
+    first: First,
+    leaf: Sequence[sa.ColumnElement[Any]],
+) -> sa.ColumnElement[Any]:
+    """What stands for a leaf in the name of the unit of a row's person there: a digest of both, under the same keys, so
+    that nobody can try out which leaf it is, or tell that two people have the same one. leaf: the values as texts."""
+    assert spec.entity is not None
+    column = columns[spec.entity]
+    text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
+    return leaf_name(crosswalk.entity(join_texts([text, *leaf]), table, NAME - 1))
 
 
 def first_of(

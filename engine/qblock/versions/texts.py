@@ -4,8 +4,10 @@ Three forms are kept: `encoded`, of the sensitive values in the crosswalk proper
 of columns that SQL takes apart again; and `bundle`, of the rows of a unit, each of which is of one of these two forms.
 
 A unit is a person in a block, where people have several rows (`count: entities`), and a bundle all rows of a unit. The
-crosswalk knows a unit by the digest of its person, followed by one of the block's labels. The rows of a bundle are in
-an order that the database gives them, so that equal bundles are equal texts.
+crosswalk knows a unit by the digest of its person, followed by one of the block's labels. Of whoever comes in a cohort
+no block is known before: there a unit is a person at a leaf, all values of the quasi-identifiers as the source has
+them, and a digest of the leaf and the person follows. The rows of a bundle are in an order that the database gives
+them, so that equal bundles are equal texts.
 """
 
 from __future__ import annotations
@@ -150,6 +152,20 @@ def with_rows(labels: Sequence[Any], n: int) -> tuple[Any, ...]:
 def block_name(label: str) -> str:
     """What stands for a block in the names of its units. label: its labels as a JSON list."""
     return hashlib.sha256(label.encode()).hexdigest()[:NAME]
+
+
+AT_LEAF = "x"
+"""Begins the names of leaves, in which digits follow that no name of a block begins with."""
+
+
+def leaf_name(digest: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """What stands for a leaf in the name of a unit, from a digest of `NAME - 1` digits."""
+    return sa.literal_column(f"'{AT_LEAF}'", sa.Text).concat(digest)
+
+
+def name_of(unit: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """What follows the digest of the person in the name of a unit."""
+    return sa.func.substr(unit, HEXADECIMAL + 1, type_=sa.Text)
 
 
 def owner(unit: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:

@@ -306,7 +306,7 @@ def _moving(
     out = [
         entity
         for entity, value in memory.seen.items()
-        if entity in memory.out and (entity not in present or present[entity].value != value)
+        if entity not in memory.since and (entity not in present or present[entity].value != value)
     ]
     return Counter(map(owner, {*gone, *changed, *out}))
 

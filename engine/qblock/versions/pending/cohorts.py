@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from qblock.ledger.events import canonical
 from qblock.models import KAnonymity
 from qblock.search.boxes.division import divide, of_levels
-from qblock.source import Recoding, SourceTable, ladders_of, leaf_codes, stated_map
+from qblock.source import Recoding, SourceTable, ladders_of, leaf_codes, leaf_texts, stated_map
+from qblock.source.columns import Scan
 from qblock.spec import Spec
 from qblock.spec.model import Newcomers
 from qblock.versions.batching.cohort import Together
@@ -22,7 +23,7 @@ from qblock.versions.batching.proposals import Due, every
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Block
 from qblock.versions.crosswalk import Crosswalk, load_texts
-from qblock.versions.recorded import DIGEST, first_of, person_of, recorded
+from qblock.versions.recorded import DIGEST, first_of, leaf_of, person_of, recorded
 from qblock.warehouse.protocol import TableName
 
 LEAST = 25
@@ -97,6 +98,9 @@ class Division:
         wanted = load_texts(session, entity=sorted(people))
         hierarchies, who, codes = leaf_codes(spec, session, self._everybody(), columns, DIGEST, wanted)
         session.drop(wanted)
+        # The rows of a unit are at one leaf.
+        of_unit = np.unique(np.array(who), return_index=True)[1] if who else []
+        who, codes = [who[i] for i in of_unit], codes[of_unit]
         at_node = spec.search.recoding == "full_domain"
         ladders = ladders_of(spec, hierarchies, columns, self.recoding.stated["start"] if at_node else None)
         tree, box = divide(ladders, codes, self._least, spec.weights, cuts=not at_node)
@@ -120,5 +124,9 @@ class Division:
         session, columns = source.session, self.recoding.before
         table = session.relation(TableName.parse(spec.source.table))
         first = first_of(crosswalk, recorded(crosswalk), spec, columns)
-        who = person_of(crosswalk, spec, session, table, columns, first).label(DIGEST)
+        who = person_of(crosswalk, spec, session, table, columns, first)
+        if spec.by_leaves:
+            leaf = leaf_texts(Scan(spec, session, table, dict(columns)))
+            who = who.concat(leaf_of(crosswalk, spec, session, table, columns, first, leaf))
+        who = who.label(DIGEST)
         return sa.select(*(table.c[name] for name in spec.quasi_identifiers), who).subquery("qblock_everybody")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -33,6 +33,7 @@ from qblock.versions.crosswalk import (
     MOVED,
     OUT,
     QUEUED,
+    REPEATED,
     STALE,
     WITHDRAWN,
     Crosswalk,
@@ -51,6 +52,7 @@ from qblock.versions.pending.state import (
     cell_text,
     cells_of,
     counts_by_block,
+    labels_of,
     read_state,
     units_in,
     write_state,
@@ -68,6 +70,7 @@ OUT_WHY = {
     "aside": ASIDE,
     "changed": CHANGED,
     "moved": MOVED,
+    "repeated": REPEATED,
     "stale": STALE,
 }
 """Why somebody is set apart for good, by what became of them."""
@@ -181,10 +184,11 @@ def decide(
         for entity, unit in shown.items()
         if entity not in changes.left
     }
+    present |= {entity: Person((), value) for entity, value in changes.out.items()}
     first = next(v for v in versions if v.key == VersionKey(release, state.first))
     sizes = sizes_of(crosswalk, spec, state, first, rules)
     pending = {entity: p for entity, p in state.memory.pending.items() if entity not in changes.gone}
-    memory = replace(state.memory, pending=pending)
+    memory = replace(state.memory, pending=pending, out=dict.fromkeys(changes.out, OUT))
     stands, division = state.awaits == newest, None
     if stands:
         result = standing(shown, present, memory)
@@ -206,7 +210,17 @@ def decide(
         if newcomers is not None:
             least = least_box(spec, newcomers, rules, sizes.of_whole)
             division = Division(crosswalk, source, least or 1, memory.version + 1)
-            closing = nobody if least is None else in_cohorts(due(newcomers, state.moments), least, division)
+            closing = (
+                nobody
+                if least is None
+                else in_cohorts(
+                    due(newcomers, state.moments),
+                    least,
+                    division,
+                    partial(labels_of, crosswalk, release) if spec.bundles else None,
+                    owner_of,
+                )
+            )
         result = step(
             shown,
             present,
@@ -233,7 +247,7 @@ def decide(
     }
     # Whoever is set apart is in the source, and in no version; whoever is from now on is in the lag already.
     if spec.bundles:
-        everybody, before = changes.units, changes.excluded
+        everybody, before = changes.units, 0
     else:
         before = max(0, everybody - source.rows - source.quarantined)
     counts, out, since = result.counts, result.memory.out, state.memory.since
@@ -275,7 +289,7 @@ def decide(
         gone=frozenset({*changes.gone, *(entity for entity in rows if entity not in result.shown)}),
         rows=new,
         # The withdrawal of those who were queued takes effect when a version without them is published (`left`).
-        out={entity: why for entity, why in out.items() if entity not in set(queued)},
+        out={entity: why for entity, why in out.items() if entity not in {*queued, *changes.out}},
         batches=len(result.batches),
         failed=counts.failed,
         behind=behind,

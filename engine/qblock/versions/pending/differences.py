@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -14,10 +15,21 @@ from qblock.ledger.events import canonical
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.versions.batching.state import Block
-from qblock.versions.crosswalk import GONE, HEXADECIMAL, Crosswalk, fresh_name, load_texts
+from qblock.versions.crosswalk import GONE, Crosswalk, fresh_name, load_texts
 from qblock.versions.pending.state import Layout, State
-from qblock.versions.recorded import UNIT, UNPROTECTED, Candidate, coded, entity_of, load_labels, recorded
-from qblock.versions.texts import block_name, bundle, join_texts, owner, rows_of, split_text, texts_of, with_rows
+from qblock.versions.recorded import LEAF_NAME, UNIT, UNPROTECTED, Candidate, coded, entity_of, load_labels, recorded
+from qblock.versions.texts import (
+    AT_LEAF,
+    block_name,
+    bundle,
+    join_texts,
+    name_of,
+    owner,
+    rows_of,
+    split_text,
+    texts_of,
+    with_rows,
+)
 from qblock.versions.types import cannot_hold
 from qblock.warehouse.protocol import Column
 from qblock.warehouse.queries import Query
@@ -44,14 +56,14 @@ class Differences:
     """What a run finds, by digests. newcomers: everybody who is not shown; left: shown, and not in the source, or
     withdrawn; values: of those shown and present, the value of each whose value is another one, or was asked for;
     gone: shown, and set apart by an erasure since. units, excluded: where somebody may have several rows, the units of
-    the source, and those among them that are set apart."""
+    the source; out: those among them that are set apart, with their values."""
 
     newcomers: Mapping[str, Newcomer]
     left: frozenset[str]
     values: Mapping[str, str]
     gone: frozenset[str]
     units: int = 0
-    excluded: int = 0
+    out: Mapping[str, str] = field(default_factory=dict)
 
 
 def differences(
@@ -78,9 +90,9 @@ def differences(
         )
         gone |= frozenset(crosswalk.column(erased))
     state = crosswalk.lend(sa.select(t.shown.c.entity, t.shown.c.value).where(t.shown.c.release == release))
-    present, units, excluded = _present(crosswalk, source, node, layout, withdrawn), 0, 0
+    present, units, out = _present(crosswalk, source, node, layout, withdrawn), 0, dict[str, str]()
     if source.spec.bundles:
-        present, units, excluded = _units(crosswalk, source, node, present)
+        present, units, out = _units(crosswalk, source, node, present)
     rows = present.subquery("qblock_present")
     pending = load_texts(session, entity=sorted(wanted))
     both = rows.outerjoin(state, state.c.entity == rows.c.entity, full=True)
@@ -105,7 +117,7 @@ def differences(
         )
     )
     labels = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
-    changes = replace(_sorted(session.fetch(query), labels, gone), units=units, excluded=excluded)
+    changes = replace(_sorted(session.fetch(query), labels, gone), units=units, out=out)
     return _by_rows(changes) if source.spec.by_rows else changes
 
 
@@ -118,6 +130,7 @@ def _present(
         join_texts(texts_of(source, layout.valued)).label("value"),
         join_texts(texts_of(source, layout.quasi)).label("place"),
         *(code.label(f"q{i}") for i, code in codes.items()),
+        *(source.relation.c[name].label("leaf") for name in (LEAF_NAME,) if name in source.relation.c),
     ).select_from(joined)
     if not withdrawn:
         return query
@@ -126,31 +139,52 @@ def _present(
     return sa.select(*rows.c).where(rows.c.entity.not_in(sa.select(absent.c.entity)))
 
 
-def _units(crosswalk: Crosswalk, source: SourceTable, node: Node, present: Query) -> tuple[Query, int, int]:
+def _units(crosswalk: Crosswalk, source: SourceTable, node: Node, present: Query) -> tuple[Query, int, dict[str, str]]:
     """The units of the source that are not set apart, each with its bundle as the value and the place of one row; how
-    many units there are, and how many are set apart."""
-    session = source.session
-    rows = present.subquery("qblock_rows")
-    codes = [c for c in rows.c if c.name.startswith("q")]
+    many units there are, and those that are set apart with their values."""
+    session, release = source.session, source.spec.release
+    rows, code_names, name = _named_blocks(source, node, present)
+    if "leaf" in rows.c:
+        # Of whoever comes in a cohort the block of the first map means nothing.
+        t = crosswalk.tables
+        parts = (sa.select(of.c.entity).where(of.c.release == release) for of in (t.shown, t.apart))
+        known = crosswalk.lend(sa.select(sa.union(*parts).subquery().c.entity))
+        in_block = known.c.entity == rows.c.entity.concat(name)
+        name = sa.case((known.c.entity.is_not(None), name), else_=rows.c.leaf)
+        joined: sa.FromClause = rows.outerjoin(known, in_block)
+    else:
+        joined = rows
+    unit, codes = rows.c.entity.concat(name), [rows.c[code] for code in code_names]
     columns = [bundle(session, rows.c.value).label("value"), sa.func.min(rows.c.place).label("place")]
-    grouped = session.store(fresh_name(), sa.select(rows.c.entity, *codes, *columns).group_by(rows.c.entity, *codes))
-    kept = [grouped.c[code.name] for code in codes]
-    blocks = session.fetch(sa.select(sa.literal_column("1").label("one"), *kept).distinct())
+    query = sa.select(unit.label("entity"), *columns, *codes).select_from(joined).group_by(unit, *codes)
+    units = session.store(fresh_name(), query)
+    outside = crosswalk.lend(crosswalk.gone(release))
+    number = int(session.scalar(sa.select(sa.func.count()).select_from(units)))
+    among = units.c.entity.in_(sa.select(outside.c.entity))
+    out = session.fetch(sa.select(units.c.entity, units.c.value).where(among))
+    values = dict(zip(out["entity"].to_pylist(), out["value"].to_pylist(), strict=True))
+    return sa.select(*units.c).where(~among), number, values
+
+
+def _named_blocks(
+    source: SourceTable, node: Node, present: Query
+) -> tuple[sa.TableClause, list[str], sa.ColumnElement[Any]]:
+    """Rows with what stands for their block in the names of units, and the columns with the codes of the block."""
+    session = source.session
+    rows = session.store(fresh_name(), present)
+    codes = [c.name for c in rows.c if c.name.startswith("q")]
+    number = sa.literal_column("1").label("number")
+    blocks = session.fetch(sa.select(number, *(rows.c[code] for code in codes)).distinct())
     labels = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
     names = [
         block_name(canonical([texts[row.get(f"q{i}", 0)] for i, texts in enumerate(labels)]))
         for row in blocks.to_pylist()
     ]
     named = session.load(fresh_name(), blocks.append_column("name", pa.array(names, pa.string())))
-    same = [sa.true(), *(named.c[code.name] == code for code in kept)]
-    unit = grouped.c.entity.concat(named.c.name).label("entity")
-    query = sa.select(unit, grouped.c.value, grouped.c.place, *kept).select_from(grouped.join(named, sa.and_(*same)))
-    units = session.store(fresh_name(), query)
-    out = crosswalk.lend(crosswalk.gone(source.spec.release))
-    outside = sa.select(out.c.entity)
-    number = sa.select(sa.func.count()).select_from(units)
-    everybody, excluded = int(session.scalar(number)), int(session.scalar(number.where(units.c.entity.in_(outside))))
-    return sa.select(*units.c).where(units.c.entity.not_in(outside)), everybody, excluded
+    same = [sa.true(), *(named.c[code] == rows.c[code] for code in codes)]
+    query = sa.select(*rows.c, named.c.name.label("name")).select_from(rows.join(named, sa.and_(*same)))
+    both = session.store(fresh_name(), query)
+    return both, codes, both.c.name
 
 
 def _by_rows(changes: Differences) -> Differences:
@@ -199,11 +233,12 @@ def units_moved(crosswalk: Crosswalk, source: SourceTable, shown: sa.FromClause,
     if newest.hierarchies == canonical({h.attribute: h.digest() for h in source.origins}):
         return 0
     joined, codes = coded(replace(source, relation=shown, compared=True), node)
-    name = sa.func.substr(shown.c[UNIT], HEXADECIMAL + 1, type_=sa.Text).label("name")
+    name = name_of(shown.c[UNIT]).label("name")
     columns = {f"q{i}": code for i, code in codes.items()}
     number = sa.func.count(sa.distinct(shown.c[UNIT])).label("n")
     labelled = [column.label(key) for key, column in columns.items()]
-    query = sa.select(name, *labelled, number).select_from(joined).group_by(name, *columns.values())
+    query = sa.select(name, *labelled, number).select_from(joined).where(name.not_like(f"{AT_LEAF}%"))
+    query = query.group_by(name, *columns.values())
     texts = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
     moved = 0
     for row in source.session.fetch(query).to_pylist():

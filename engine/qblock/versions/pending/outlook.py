@@ -26,6 +26,7 @@ from qblock.versions.pending.differences import Differences, differences
 from qblock.versions.pending.state import State, another_unit, cell_text, cells_of, units_in
 from qblock.versions.people import entities_apart
 from qblock.versions.recorded import recorded
+from qblock.versions.texts import owner_of
 
 NOT_LOOKED_AT = "whether they pass depends on values, which plan does not look at"
 AS_IT_IS = "as far as sizes tell no version would be tried: nobody came, left or changed"
@@ -156,7 +157,7 @@ def _by_block(waiting: Mapping[Block, int], size: Sizes) -> dict[str, Any]:
 
 def _as_cohort(changes: Differences, state: State, cohorts: Newcomers, least: int | None) -> dict[str, Any]:
     """The same of newcomers who close together, as one block. least: people of a box."""
-    n, run = len(changes.newcomers), state.memory.run + 1
+    n, run = len(set(map(owner_of, changes.newcomers))), state.memory.run + 1
     oldest = min((state.memory.since.get(entity, run) for entity in changes.newcomers), default=run)
     closes = least is not None and n >= least and due(cohorts, state.moments)(run, oldest)
     return {

@@ -23,6 +23,7 @@ from qblock.versions.batching.state import Block, Cell, Memory, Pending, Unit
 from qblock.versions.batching.weights import Stated
 from qblock.versions.crosswalk import Crosswalk, as_text, clear, load_texts, pad
 from qblock.versions.recorded import Candidate
+from qblock.versions.texts import owner
 
 SHOWN, REFUSED, SET_DOWN = 1, 2, 3
 """Forms of the row: of a state, of a first version that was refused, and of a state that was set down."""
@@ -339,6 +340,21 @@ def first_versions(crosswalk: Crosswalk, release: str) -> list[dict[str, int]]:
         for versions, label in zip(since, map(str, cell.block), strict=True):
             versions[label] = min(versions.get(label, cell.first), cell.first)
     return since
+
+
+def labels_of(crosswalk: Crosswalk, release: str, people: Collection[str]) -> dict[str, set[Block]]:
+    """The blocks in which some people are shown, by the digest of the person."""
+    t, own = crosswalk.tables.shown, crosswalk.own
+    wanted = load_texts(own, person=sorted(people))
+    person = owner(t.c.entity)
+    query = sa.select(person.label("person"), t.c.block).where(
+        t.c.release == release, person.in_(sa.select(wanted.c.person))
+    )
+    labels: dict[str, set[Block]] = {}
+    for row in own.fetch(query).to_pylist():
+        labels.setdefault(row["person"], set()).add(block_of(row["block"]))
+    own.drop(wanted)
+    return labels
 
 
 def another_unit(crosswalk: Crosswalk, release: str, cells: Collection[str]) -> dict[str, Row]:
