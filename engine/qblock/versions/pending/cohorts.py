@@ -99,7 +99,7 @@ class Division:
         hierarchies, who, codes = leaf_codes(spec, session, self._everybody(), columns, DIGEST, wanted)
         session.drop(wanted)
         # The rows of a unit are at one leaf.
-        of_unit = np.unique(np.array(who), return_index=True)[1] if who else []
+        of_unit = np.unique(np.array(who, dtype=str), return_index=True)[1].tolist()
         who, codes = [who[i] for i in of_unit], codes[of_unit]
         at_node = spec.search.recoding == "full_domain"
         ladders = ladders_of(spec, hierarchies, columns, self.recoding.stated["start"] if at_node else None)

@@ -173,7 +173,7 @@ def _named_blocks(
     session = source.session
     rows = session.store(fresh_name(), present)
     codes = [c.name for c in rows.c if c.name.startswith("q")]
-    number = sa.literal_column("1").label("number")
+    number: sa.Label[int] = sa.literal_column("1").label("number")
     blocks = session.fetch(sa.select(number, *(rows.c[code] for code in codes)).distinct())
     labels = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
     names = [
