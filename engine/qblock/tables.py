@@ -342,6 +342,7 @@ def propose_spec(
             "apart": [{"columns": names.columns, "share": names.share} for names in proposal.unique_sets],
             "types": {name: str(type_) for name, type_ in proposal.recognized.types.items()},
             "notes": proposal.recognized.notes,
+            "history": None if proposal.history is None else proposal.history.to_json(),
             "alone": sentence(proposal.unique_sets, proposal.sampled, proposal.rows),
         }
     )

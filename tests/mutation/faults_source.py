@@ -47,6 +47,20 @@ SOURCE: tuple[Mutation, ...] = (
         tests=("tests/warehouse/test_spark_text.py::test_a_condition_decides_what_is_copied_of_the_source",),
     ),
     Mutation(
+        "init: whatever has an open end is a history",
+        "profiling/history.py",
+        'return row["n"] == row["keys"] > 0',
+        'return row["n"] > 0',
+        tests=("tests/cli/test_init_history.py::test_of_a_table_that_is_none_nothing_is_said",),
+    ),
+    Mutation(
+        "init: a stay that has not ended is a current row",
+        "profiling/history.py",
+        "if not self.weak:",
+        "if True:",
+        tests=("tests/cli/test_init_history.py::test_of_a_table_that_is_none_nothing_is_said",),
+    ),
+    Mutation(
         "where: NOT LIKE is LIKE",
         "spec/condition.py",
         'return Not(read) if like is not tree and like.args.get("negate") else read',

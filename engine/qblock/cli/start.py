@@ -136,6 +136,8 @@ def schema(
 def proposal_lines(proposed: Proposed) -> Iterator[str]:
     """What is printed of a first spec."""
     yield from _wrapped(_head(proposed))
+    if proposed.history is not None:
+        yield from _wrapped(f"{proposed.history.why}.")
     yield from _wrapped(f"{'' if proposed.entity.how == 'open' else 'Who a row is about: '}{proposed.entity.why}.")
     yield ""
     for role, title in GROUPS:

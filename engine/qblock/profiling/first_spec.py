@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
-from qblock.profiling import people, unique_sets
+from qblock.profiling import history, people, unique_sets
 from qblock.profiling.columns import (
     FILE,
     LONGEST_KEY,
@@ -32,6 +32,7 @@ from qblock.profiling.columns import (
     propose,
 )
 from qblock.profiling.derived import without_derived
+from qblock.profiling.history import History
 from qblock.profiling.people import Ask, Candidate, Entity, Who, meaning
 from qblock.profiling.profiles import FEW, Table, profile
 from qblock.profiling.ranges import with_edges, with_ends, with_finest
@@ -42,12 +43,15 @@ from qblock.warehouse import TableName, Warehouse
 from qblock.warehouse.engines import ENGINES, database_file, files_warehouse, only_reads, open_warehouse, parse_url
 from qblock.warehouse.source_files import FileTable
 
+URL = "${WAREHOUSE_URL}"
+
 
 @dataclass(frozen=True)
 class FirstSpec:
     """What was written. files: the spec last; entity: who its rows are about; open: columns whose role is left to a
     person, with their lines in the spec; unique_sets: the sets of columns that tell most people apart, among `sampled`
-    of the table's rows; recognized: types of the columns of CSV files."""
+    of the table's rows; recognized: types of the columns of CSV files; history: what the table is, where it keeps what
+    was: `rows` are its current ones then."""
 
     proposals: tuple[Proposal, ...]
     files: tuple[Path, ...]
@@ -57,6 +61,7 @@ class FirstSpec:
     sampled: int = 0
     rows: int = 0
     recognized: TextTypes = field(default_factory=TextTypes)
+    history: History | None = None
 
     @property
     def nodes(self) -> int:
@@ -106,25 +111,28 @@ def init(
     if not quasi and not any(p.role == "decide" for p in proposals):
         reasons = "; ".join(f"{p.name}: {p.role}, {p.reason}" for p in proposals)
         raise InputError(f"no column of {source.table} can be a quasi-identifier ({reasons}); write a spec by hand")
-    engine = source.warehouse.engine
-    text = render(source.lines, source.title, proposals, look.rows, engine, whose, left, only_read=source.only_read)
+    engine, past = source.warehouse.engine, look.history
+    lines_of_source = source.described(*(((), None) if past is None else (past.sentences, past.where)))
+    only_read = source.only_read
+    text = render(lines_of_source, source.title, proposals, look.rows, engine, whose, left, only_read=only_read)
     forms = [p.entry.get("hierarchy") for p in proposals if isinstance(p.entry, dict)]
     files = {file: leaves for file, leaves in look.hierarchies.items() if {"file": file} in forms}
     written = _write(directory, files, text, force=force)
     lines = dict(zip(left, _lines_of_open(text), strict=True))
     return FirstSpec(
-        tuple(proposals), written, whose, lines, tuple(sets), look.sample.rows, look.rows, source.recognized
+        tuple(proposals), written, whose, lines, tuple(sets), look.sample.rows, look.rows, source.recognized, past
     )
 
 
 @dataclass(frozen=True)
 class _Source:
-    """The table that is looked at. lines: of a spec that say where it is; recognized: types of the columns of CSV;
-    only_read: whether nothing can be published beside it."""
+    """The table that is looked at. described: the lines of a spec that say where it is, given why only some of its rows
+    are meant, and which; recognized: types of the columns of CSV; only_read: whether nothing can be published beside
+    it."""
 
     warehouse: Warehouse
     table: TableName
-    lines: list[str]
+    described: Callable[[Sequence[str], str | None], list[str]]
     title: str
     recognized: TextTypes
     only_read: bool = False
@@ -138,15 +146,13 @@ def _source_of(url: str, table: str | None, directory: Path) -> _Source:
         if table is None:
             raise InputError("which table of the database? name it after the URL")
         name, warehouse = TableName.parse(table), open_warehouse(url, Path.cwd())
-        lines, only_read = (
-            source_of_table(url, name, warehouse.engine),
-            only_reads(parse_url(url), "CREATE") is not None,
-        )
-        return _Source(warehouse, name, lines, name.name, TextTypes(), only_read)
+        described = partial(source_of_table, url, name, warehouse.engine)
+        only_read = only_reads(parse_url(url), "CREATE") is not None
+        return _Source(warehouse, name, described, name.name, TextTypes(), only_read)
     recognized = recognize(FileTable(path, Path.cwd(), "the source")) if ending(path) == ".csv" else TextTypes()
     types = {column: str(type_) for column, type_ in recognized.types.items()}
     files, name = files_warehouse(path, Path.cwd(), "the source", types)
-    return _Source(files, name, source_of_files(path, directory, types), Path(path).stem, recognized)
+    return _Source(files, name, partial(source_of_files, path, directory, types), Path(path).stem, recognized)
 
 
 @dataclass(frozen=True)
@@ -162,9 +168,11 @@ class _Look:
     who: Who
     given: Candidate | None
     sample: unique_sets.Sample
+    history: History | None
 
 
-def _look(table: Table, entity: str | None) -> _Look:
+def _look(table: Table, entity: str | None, past: History | None = None) -> _Look:
+    """past: the history that the table is, of whose current rows it is about; None where that is not known yet."""
     rows, profiles = profile(table)
     if rows == 0:
         raise Refused(f"the table {table.name} is empty: there is nothing to profile")
@@ -173,6 +181,12 @@ def _look(table: Table, entity: str | None) -> _Look:
     if entity not in (None, NOBODY):
         given = people.named(entity, proposals, rows, table)
         proposals = people.about(proposals, given.column)
+    if past is None:
+        past = history.find(proposals, who if given is None else Who((given,)), rows, table)
+        if past is not None:
+            return _look(history.current(past, table), entity, past)
+    else:
+        who, proposals = history.about(past, who), history.without(proposals, past)
     whose = given or who.best
     proposals = without_derived(proposals, rows, rows if whose is None else whose.distinct, table)
     proposals, hierarchies = _settle(chosen(proposals, rows, table), table)
@@ -182,7 +196,7 @@ def _look(table: Table, entity: str | None) -> _Look:
     proposals = of_one_form(with_edges(proposals, table, columns, k_of(rows)))
     proposals = with_finest(proposals, rows)
     sample = unique_sets.sample(table, rows, quasi, columns, None if whose is None else whose.column)
-    return _Look(rows, proposals, hierarchies, who, given, sample)
+    return _Look(rows, proposals, hierarchies, who, given, sample, past)
 
 
 def _write(directory: Path, files: Mapping[str, Hierarchy], text: str, *, force: bool) -> tuple[Path, ...]:
@@ -243,26 +257,37 @@ def k_of(people: int) -> int:
     return 5 if people >= 100 else 2
 
 
-def source_of_table(url: str, table: TableName, engine: str) -> list[str]:
-    """The lines of a spec that say where a table is."""
-    if ENGINES[engine].is_file:
-        shown = f"duckdb:///{database_file(parse_url(url), Path.cwd())}".replace("$", "$$")
-        return [f"source: {_flow({'url': shown, 'table': _table_text(table)})}"]
-    return [
-        "# The URL stays in the environment, so that no password is written down.",
-        f"source: {_flow({'url': '${WAREHOUSE_URL}', 'table': _table_text(table)})}",
-    ]
+def source_of_table(
+    url: str, table: TableName, engine: str, why: Sequence[str] = (), where: str | None = None
+) -> list[str]:
+    """The lines of a spec that say where a table is. where: the condition of its rows that are meant, if not all are;
+    why: in sentences."""
+    is_file = ENGINES[engine].is_file
+    shown = f"duckdb:///{database_file(parse_url(url), Path.cwd())}".replace("$", "$$") if is_file else URL
+    hint = [] if is_file else ["# The URL stays in the environment, so that no password is written down."]
+    source = {"url": shown, "table": _table_text(table)}
+    if where is None:
+        return [*hint, f"source: {_flow(source)}"]
+    return [*hint, "source:", *(f"  {name}: {_flow(value)}" for name, value in source.items()), *_where(why, where)]
 
 
-def source_of_files(path: str, directory: Path, types: Mapping[str, str]) -> list[str]:
+def _where(why: Sequence[str], where: str) -> list[str]:
+    """The lines of a condition, with what it is for."""
+    return [*(f"  # {_plain(sentence)}." for sentence in why), f"  where: {_flow(where.replace('$', '$$'))}"]
+
+
+def source_of_files(
+    path: str, directory: Path, types: Mapping[str, str], why: Sequence[str] = (), where: str | None = None
+) -> list[str]:
     """The lines of a spec in `directory` that name files. path: as somebody in the working directory names them; types:
-    of the columns of CSV files that are no texts."""
+    of the columns of CSV files that are no texts; why, where: as of `source_of_table`."""
     shown = path if os.path.isabs(path) else os.path.relpath(path, directory)
     file = _flow({"file": shown.replace("$", "$$")})
+    restricted = [] if where is None else _where(why, where)
     if not types:
-        return [f"source: {file}"]
+        return ["source:", f"  {file[1:-1]}", *restricted] if restricted else [f"source: {file}"]
     lines = ["# Every value of these columns has the type; another value is refused. The others are text."]
-    lines += ["source:", f"  {file[1:-1]}", "  types:"]
+    lines += ["source:", f"  {file[1:-1]}", *restricted, "  types:"]
     return lines + [f"    {_key(name)}: {type_}" for name, type_ in types.items()]
 
 

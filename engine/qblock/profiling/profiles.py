@@ -14,6 +14,7 @@ from qblock.comparison import Kind
 from qblock.profiling.words import CODES, numbers_rows
 from qblock.spec.repeats import MOST_ROWS
 from qblock.warehouse import Column, Session, TableName
+from qblock.warehouse.condition import Where
 
 FEW_NUMBERS = 20
 """With more values than this, each in few rows, visit_id is the number of a visit; with fewer, city_id is that of a
@@ -46,14 +47,16 @@ where it is more than so many times away from what decides something, the exact 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that is looked at, within one snapshot."""
+    """A table that is looked at, within one snapshot. where: which of its rows, if not all."""
 
     session: Session
     name: TableName
+    where: Where | None = None
 
     @cached_property
     def relation(self) -> sa.FromClause:
-        return self.session.relation(self.name)
+        rows = self.session.relation(self.name)
+        return rows if self.where is None else self.where.kept(self.session, rows, self.columns, list(self.columns))
 
     @property
     def columns(self) -> dict[str, Column]:

@@ -151,11 +151,23 @@ class TellingSet(Value):
     share: Real
 
 
+class History(Value):
+    """A table that keeps what was. key: the column that its rows repeat; where: the condition of the current rows, as
+    the spec has it; rows: of the table, of which `kept` are current; why: in words."""
+
+    key: str
+    where: str
+    rows: int
+    kept: int
+    why: str
+
+
 class Proposed(Answer):
     """A first spec. files: that were written, the spec last; regime: `steady` where later versions lag behind the
     source, `once` for one publication; open: the lines of the spec, by column, on which a role is left to a person: no
     command reads it before; nodes: of the lattice as it is proposed; apart: sets of columns that tell most people apart
-    (alone: in words); types: of columns of CSV files that are no texts; notes: on what of them nearly has a type."""
+    (alone: in words); types: of columns of CSV files that are no texts; notes: on what of them nearly has a type;
+    history: where the table is one, of whose current rows all this is."""
 
     columns_shown = ("column", "role", "distinct", "reason")
 
@@ -169,6 +181,7 @@ class Proposed(Answer):
     apart: tuple[TellingSet, ...]
     types: Mapping[str, str]
     notes: tuple[str, ...]
+    history: History | None
     alone: str = Field(default="", exclude=True)
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
