@@ -3,13 +3,17 @@
 A small letter is a row, and a capital one all rows of somebody who is seen at a leaf for the first time: one or two,
 since nobody knows how many. Every assignment of values to letters is run through the policy of the engine. A person's
 rows in a box of the first map are one unit where that shows it or it is out; all others are one unit for each leaf.
+
+python -m tests.steady.places --histories 100000 --model distinct --first 1
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import math
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -22,7 +26,7 @@ from qblock.versions.batching.state import Block, Person
 from .bundles import bundles
 from .cohorts import RULES, Part, divided
 from .players import LONGEST, EngineOfBundles, Played, State
-from .settings import Setting
+from .settings import NAMES, Setting, setting
 from .weights import Kept, weighed
 
 Leaf = tuple[int, ...]
@@ -386,3 +390,29 @@ class Drawing:
             rows[leaf] = rows[leaf].replace(added[0], "")
             rows[other] += added[0]
         return {leaf: letters for leaf, letters in rows.items() if letters}
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--histories", type=int, default=100_000)
+    parser.add_argument("--model", choices=NAMES, default="distinct")
+    parser.add_argument("--first", type=int, default=1, help="the seed")
+    parser.add_argument("--most", type=int, default=100_000, help="assignments of a story")
+    options = parser.parse_args(arguments)
+    outcome, number, verdicts = Outcome(set()), 0, dict[Any, bool]()
+    for story in stories(options.first, 2, options.most):
+        found = attack(story, setting(options.model), RIGHT, verdicts)
+        outcome, number = outcome + found, number + 1
+        if found.certain:
+            print(story, found.certain, flush=True)
+        if outcome.histories >= options.histories:
+            break
+    events = ", ".join(f"{kind} {result} {n}" for (kind, result), n in sorted(outcome.events.items()))
+    tried = f"{number} stories, {outcome.histories} histories ({outcome.assignments} assignments)"
+    several = f"{outcome.several / outcome.histories:.0%} with more than one version"
+    print(f"{options.model}: {tried}, {several}, {outcome.disclosed} disclosed\n    {events}")
+    return 1 if outcome.disclosed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
