@@ -47,7 +47,7 @@ def test_shown_again_elsewhere_they_tell_a_value(name: str, monkeypatch: pytest.
 
     def of_shown(shown: dict[str, Unit], present: Any, memory: Any, pending: Any, owner: Any) -> Any:
         there = {unit: of for unit, of in shown.items() if unit in present}
-        return moving(there, present, step.replace(memory, out={}), pending, owner)
+        return moving(there, present, step.replace(memory, seen={}), pending, owner)
 
     monkeypatch.setattr(step, "_moving", of_shown)
     assert told(text, **{"values": 2, **settings}).certain
