@@ -163,10 +163,12 @@ def test_rows_of_a_unit_that_failed_are_not_shown_at_another_leaf(make_job: Make
     job.begin()
     visit(job, *group("n", 6, 22, "oslo", "a"))
     assert job.run().waiting == {"out": 6}
+    visit(job, ("z0", 48, "bonn", "b"))
+    assert job.run().waiting == {"newcomers": 1, "out": 6}
     job.change("UPDATE people SET age = 34 WHERE id LIKE 'n%'")
     visit(job, *group("m", 6, 34, "lima"))
     third = job.run()
-    assert (third.rows, third.waiting) == (48 + 7, {"out": 6})
+    assert (third.rows, third.waiting) == (48 + 7 + 1, {"out": 6})
     assert out_of(job) == {"cohort out": 6, "moved out": 6}
 
 

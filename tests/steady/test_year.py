@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -11,9 +10,9 @@ import pytest
 
 from qblock.blocks import Ints, Mask
 from qblock.versions.batching.cohort import Churn
-from qblock.versions.batching.proposals import Waiting, every
+from qblock.versions.batching.proposals import Closing, Waiting, every
 from qblock.versions.batching.rules import Rules
-from qblock.versions.batching.state import Block, Memory, Person, Trial
+from qblock.versions.batching.state import Memory, Person, Trial
 from qblock.versions.batching.step import Step, step
 from qblock.versions.batching.year import GONE, OUT, Policy, Year, draw_cohorts, draw_history, simulate
 from steady.pure import first_version
@@ -57,13 +56,14 @@ def both(seed: int, policy: Policy, verdict: str) -> tuple[list[Step], Year]:
             counts[of]["abcd"[HELD[row, 0]]] += 1
         return np.array([not chosen.verdict(part, {}) for part in counts], dtype=bool)
 
-    def closing(waiting: Waiting) -> Iterable[tuple[Block, Sequence[str]]]:
+    def closing(waiting: Waiting) -> Closing:
         cohort = drawn.get(waiting.run)
         if cohort is None:
-            return
+            return Closing()
         assert set(waiting.blocks) == {name(person) for person in cohort.people.tolist()}
-        for box in np.unique(cohort.box).tolist():
-            yield (f"n{box}",), [name(person) for person in cohort.people[cohort.box == box].tolist()]
+        boxes = np.unique(cohort.box).tolist()
+        people = [[name(person) for person in cohort.people[cohort.box == box].tolist()] for box in boxes]
+        return Closing([((f"n{box}",), part) for box, part in zip(boxes, people, strict=True)])
 
     def present(run: int) -> dict[str, Person]:
         return {
