@@ -20,9 +20,9 @@ SOURCE: tuple[Mutation, ...] = (
     ),
     Mutation(
         "copied server: another database is the same source",
-        "publish/targets/duckdb.py",
-        'return f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"',
-        "return url.get_backend_name()",
+        "publish/targets/protocol.py",
+        'place = f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"',
+        "place = url.get_backend_name()",
         tests=(f"{ONLY_READ}::test_another_database_is_another_source_and_another_login_is_not",),
     ),
     Mutation(
