@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
-from engines import MEMORY, Absent, create_table
+from engines import Absent, create_table, in_memory
 
 from qblock.errors import InputError
 from qblock.release.verify import verify
@@ -53,7 +53,7 @@ def running(folder: Path, run: Run, data: Path, name: str) -> Iterator[str]:
 @pytest.fixture
 def servers() -> Iterator[tuple[str, str]]:
     """The URLs of a primary and of its replica, for whoever may do everything."""
-    folder, where = Path(tempfile.mkdtemp(prefix="qblock-replica-", dir=MEMORY if MEMORY.is_dir() else None)), programs()
+    folder, where = Path(tempfile.mkdtemp(prefix="qblock-replica-", dir=in_memory())), programs()
     # A server does not run as root.
     user: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
     folder.chmod(0o777)
