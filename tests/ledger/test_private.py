@@ -14,7 +14,8 @@ from qblock.ledger.stores import store_of, store_of_url
 
 
 def spec(directory: Path, url: str) -> SimpleNamespace:
-    return SimpleNamespace(directory=directory, source=SimpleNamespace(url=SimpleNamespace(url=url)), private=None)
+    source, publish = SimpleNamespace(url=SimpleNamespace(url=url), file=None), SimpleNamespace(url=None)
+    return SimpleNamespace(directory=directory, source=source, publish=publish, private=None)
 
 
 def test_specs_of_a_folder_share_a_ledger(tmp_path: Path) -> None:
