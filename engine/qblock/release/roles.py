@@ -36,7 +36,7 @@ from qblock.publish.targets import Identity
 from qblock.resources import sql_text
 from qblock.spec import Spec
 from qblock.warehouse.engines import engine_of_place
-from qblock.warehouse.protocol import TableName, quote
+from qblock.warehouse.protocol import TableName
 
 PUBLIC = "PUBLIC"
 AS_IS = ("sensitive", "insensitive")
@@ -294,7 +294,7 @@ class _Judged:
         values = {
             "mine": sorted(mine),
             "theirs": sorted(theirs),
-            "source": ".".join(quote(part) for part in (table.schema, table.name) if part),
+            "source": table.quoted,
         }
         return self.connection.scalar(sa.text(sql_text("shared_readers", "postgresql")), values)
 

@@ -160,11 +160,7 @@ def _create(connection: duckdb.DuckDBPyConnection, table: Tabular, schema: pa.Sc
     named = ", ".join(f"{value} AS {quote(field.name)}" for value, field in zip(values, schema, strict=True))
     if table.home.schema is not None:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(table.home.schema)}")
-    _reading(connection, _Batches(()), schema, f"CREATE TABLE {_home(table)} AS SELECT {named} FROM {ROWS}")
-
-
-def _home(table: Tabular) -> str:
-    return ".".join(quote(part) for part in (table.home.schema, table.home.name) if part is not None)
+    _reading(connection, _Batches(()), schema, f"CREATE TABLE {table.home.quoted} AS SELECT {named} FROM {ROWS}")
 
 
 def _insert(
@@ -172,13 +168,13 @@ def _insert(
 ) -> None:
     values = ", ".join(_values(table, schema))
     if not table.types:
-        _reading(connection, batches, schema, f"INSERT INTO {_home(table)} SELECT {values} FROM {ROWS}")
+        _reading(connection, batches, schema, f"INSERT INTO {table.home.quoted} SELECT {values} FROM {ROWS}")
         return
     _reading(connection, batches, schema, f"CREATE TEMPORARY TABLE {TEXTS} AS SELECT * FROM {ROWS}")
     check_texts(
         connection, TEXTS, what, {i: (field.name, table.types.get(field.name)) for i, field in enumerate(schema)}
     )
-    connection.execute(f"INSERT INTO {_home(table)} SELECT {values} FROM {TEXTS}")
+    connection.execute(f"INSERT INTO {table.home.quoted} SELECT {values} FROM {TEXTS}")
     connection.execute(f"DROP TABLE {TEXTS}")
 
 

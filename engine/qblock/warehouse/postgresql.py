@@ -109,11 +109,11 @@ class PostgresqlFacts:
             "SELECT name, format_type(type, modifier), format_type(base, base_modifier) FROM made "
             "JOIN pg_type ON oid = base WHERE typtype <> 'd' ORDER BY number"
         )
-        return [_column(*row) for row in connection.execute(query, {"name": _quoted(table)})]
+        return [_column(*row) for row in connection.execute(query, {"name": table.quoted})]
 
     def computed(self, connection: sa.Connection, table: TableName) -> bool:
         query = sa.text("SELECT relkind IN ('v', 'f') FROM pg_class WHERE oid = to_regclass(:name)")
-        return bool(connection.execute(query, {"name": _quoted(table)}).scalar())
+        return bool(connection.execute(query, {"name": table.quoted}).scalar())
 
     def tables(self, connection: sa.Connection) -> list[str]:
         query = sa.text(
@@ -314,10 +314,6 @@ def of_transactions(memory_limit: str | None = None) -> dict[str, str]:
 def work_mem(limit: str) -> str:
     """An amount of memory as the spec writes it (512MB, 1.5 GiB) in the unit and range that PostgreSQL takes."""
     return f"{min(max(in_bytes(limit) // 1024, LEAST_MEMORY), MOST_MEMORY)}kB"
-
-
-def _quoted(table: TableName) -> str:
-    return ".".join(quote(part) for part in (table.schema, table.name) if part is not None)
 
 
 PAGES = 64

@@ -99,7 +99,7 @@ class Catalog:
         names = [name for name in columns if name in row.columns]
         if names:
             listed = ", ".join(map(quote, names))
-            grant = f"GRANT SELECT ({listed}) ON TABLE {_named(table)} TO {quote(role)}"
+            grant = f"GRANT SELECT ({listed}) ON TABLE {table.quoted} TO {quote(role)}"
             probes = [_Probe("column", row.oid, "SELECT", name) for name in names]
             self.add(Right(who, role, grant, why, stops=stops), probes, owned=row.owned and role == self.role)
 
@@ -115,7 +115,7 @@ class Catalog:
         stops: bool = True,
     ) -> None:
         """Privileges on several relations at once. rows: of `relations`, or None for what does not exist."""
-        named = ", ".join(map(_named, rows))
+        named = ", ".join(table.quoted for table in rows)
         grant = f"GRANT {', '.join(privileges)} ON TABLE {named} TO {quote(role)}"
         there = [row for row in rows.values() if row is not None]
         probes = [_Probe("relation", row.oid, privilege) for row in there for privilege in privileges]
@@ -145,7 +145,3 @@ class Catalog:
             if not (held and owned):
                 rights.append(replace(right, held=held))
         return tuple(rights)
-
-
-def _named(table: TableName) -> str:
-    return ".".join(quote(part) for part in (table.schema, table.name) if part is not None)

@@ -70,6 +70,11 @@ class TableName:
     def __str__(self) -> str:
         return ".".join(p for p in (self.catalog, self.schema, self.name) if p)
 
+    @property
+    def quoted(self) -> str:
+        """Schema and name as quoted identifiers."""
+        return ".".join(quote(part) for part in (self.schema, self.name) if part)
+
 
 def not_a_table(shown: str) -> InputError:
     """The error for a name that is none of a table. shown: as the message has it."""

@@ -114,7 +114,7 @@ def _places(
 
 
 def _oids(connection: sa.Connection, tables: Iterable[TableName]) -> list[int]:
-    names = [".".join(quote(part) for part in (t.schema, t.name) if part) for t in tables]
+    names = [table.quoted for table in tables]
     query = sa.text(
         "SELECT CAST(pg_catalog.to_regclass(name) AS oid) "
         "FROM pg_catalog.unnest(CAST(:names AS text[])) WITH ORDINALITY AS named (name, place) ORDER BY place"

@@ -206,8 +206,7 @@ def home_of(connection: sa.Connection, table: TableName) -> TableName | None:
     table = postgresql_session.home(connection, table)
     if table.schema is None:
         return None
-    name = ".".join(quote(part) for part in (table.schema, table.name) if part)
-    row = connection.execute(text("relation_home"), {"name": name}).one_or_none()
+    row = connection.execute(text("relation_home"), {"name": table.quoted}).one_or_none()
     return None if row is None else TableName(row.schema, row.name)
 
 
