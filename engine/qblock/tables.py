@@ -421,7 +421,7 @@ class TableRequest:
 
     def warehouse(self, spec: Spec) -> Warehouse:
         """Where the table is, with the columns of the spec alone where it is copied."""
-        return warehouse_of(spec) if self.frame is None else copied(self.frame, spec)
+        return warehouse_of(spec, asks_rights=True) if self.frame is None else copied(self.frame, spec)
 
 
 def attributes_of(caller: str, roles: Mapping[str, Iterable[tuple[str, Any]]]) -> dict[str, Any]:

@@ -103,8 +103,8 @@ def test_the_rows_that_are_kept(warehouse, engine_name: str, tmp_path: Path) -> 
         rows, columns = session.relation(name), session.columns(name)
         for text, ids in CONDITIONS.items():
             relation = Where(condition_of(text), "spec", table, ["id"]).kept(session, rows, columns, None)
-            found = session.fetch(sa.select(relation.c.id)).column(0).to_pylist()
-            assert (text, in_order(found)) == (text, ids)
+            ids_kept = session.fetch(sa.select(relation.c.id)).column(0).to_pylist()
+            assert (text, in_order(ids_kept)) == (text, ids)
     source = {"url": url, "table": named, "where": "NOT is_deleted AND Site IS NOT NULL"}
     with opened(url, table, {"id": QUASI}, tmp_path, source=source) as task:
         assert kept(task) == "r1 r4 r7 r10"

@@ -94,23 +94,6 @@ def test_the_content_is_that_of_the_same_table_in_a_duckdb_file(reader: str, tmp
     assert copied.published() == here.published()
 
 
-def test_versions_that_are_checked_together_follow_it(reader: str, postgresql_url: str, tmp_path: Path) -> None:
-    job = job_of(reader, tmp_path, entity="name")
-    job.settings["attributes"] = {**job.settings["attributes"], **dict.fromkeys((*SHOWN, "ward"), "identifying")}
-    job.set(versions={"newcomers": {"within": 1, "box": 6}})
-    job.run()
-    assert job.run().status == "unchanged"
-    rows = ", ".join(f"('new {i}', '1305{i % 4}', {20 + i}, '{'fvh'[i % 3]}')" for i in range(12))
-    change(postgresql_url, f'INSERT INTO "Clinic".people (name, zip, age, disease) VALUES {rows}')
-    second = job.run()
-    assert (second.status, second.version, second.rows) == ("published", 2, 48)
-    rollback(job.spec, 1)
-    assert len(job.published()) == 36
-    erased = Release(job.write()).erase(["person 1"], now=True)
-    assert erased is not None
-    assert not verify(job.spec).problems
-
-
 def test_another_place_of_the_server_is_another_source(reader: str, postgresql_url: str, tmp_path: Path) -> None:
     job = job_of(reader, tmp_path)
     job.run()
@@ -204,8 +187,7 @@ def test_what_the_server_sees_is_select_and_copy(reader: str, postgresql_url: st
 def test_search_and_audit_need_no_temporary_table(reader: str, tmp_path: Path) -> None:
     job = job_of(reader, tmp_path)
     del job.settings["publish"]["url"]
-    found = Release(job.write()).search()
-    assert found.chosen is not None
+    assert Release(job.write()).search().chosen is not None
     with pytest.raises(QblockError, match=r"publish: \{url: 'duckdb:///published\.duckdb'\}"):
         job.run()
     job.set(search={"roll_up": "warehouse"})
@@ -255,12 +237,14 @@ def test_it_is_published_in_another_database(reader: str, elsewhere: str, postgr
     assert types["spent"] == "real"
 
 
-def test_versions_in_another_database_follow_the_source(
-    reader: str, elsewhere: str, postgresql_url: str, tmp_path: Path
+@pytest.mark.parametrize("place", ["file", "database"])
+def test_versions_follow_the_source(
+    place: str, reader: str, postgresql_url: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    job = placed(job_of(reader, tmp_path, entity="name"), elsewhere)
+    job = job_of(reader, tmp_path, entity="name", versions={"newcomers": {"within": 1, "box": 6}})
     job.settings["attributes"] = {**job.settings["attributes"], **dict.fromkeys((*SHOWN, "ward"), "identifying")}
-    job.set(versions={"newcomers": {"within": 1, "box": 6}}, search={"recoding": "multidimensional"})
+    if place == "database":
+        placed(job, request.getfixturevalue("elsewhere")).set(search={"recoding": "multidimensional"})
     job.run()
     assert job.run().status == "unchanged"
     rows = ", ".join(f"('new {i}', '1305{i % 4}', {20 + i}, '{'fvh'[i % 3]}')" for i in range(12))

@@ -69,7 +69,7 @@ def test_a_run_asks_in_the_words_of_the_run_before(job: Job, monkeypatch: pytest
     assert runs[1] == runs[2]
 
 
-MOST = {"duckdb": (95, 80), "postgresql": (132, 115)}
+MOST = {"duckdb": (95, 80), "postgresql": (132, 113)}
 """Statements of an unchanged run: without an entity, and of the steady job."""
 SESSIONS = 5
 """Of an unchanged run: two for the lock and the question whether a pooler lends it, the source's, and two at most for

@@ -401,10 +401,10 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     outcome, number, verdicts = Outcome(set()), 0, dict[Any, bool]()
     for story in stories(options.first, 2, options.most):
-        found = attack(story, setting(options.model), RIGHT, verdicts)
-        outcome, number = outcome + found, number + 1
-        if found.certain:
-            print(story, found.certain, flush=True)
+        result = attack(story, setting(options.model), RIGHT, verdicts)
+        outcome, number = outcome + result, number + 1
+        if result.certain:
+            print(story, result.certain, flush=True)
         if outcome.histories >= options.histories:
             break
     events = ", ".join(f"{kind} {result} {n}" for (kind, result), n in sorted(outcome.events.items()))

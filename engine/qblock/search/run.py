@@ -51,6 +51,7 @@ def open_task(
 
     warehouse: of the source, where it is not what the spec says.
     """
+    warehouse = warehouse or warehouse_of(spec, asks_rights=True)
     with open_snapshot(spec, name_values=name_values, warehouse=warehouse) as session:
         source = open_source(spec, session, name_values=name_values, published=published, relation=relation)
         with task_over(source) as task:

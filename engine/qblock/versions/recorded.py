@@ -241,10 +241,15 @@ def person_of(
     first: First,
 ) -> sa.ColumnElement[Any]:
     """The same of a row of the source's table as it is, written in a first type."""
+    return crosswalk.entity(_text_of_person(spec, session, table, columns, first), table)
+
+
+def _text_of_person(
+    spec: Spec, session: Session, table: sa.FromClause, columns: Mapping[str, Column], first: First
+) -> sa.ColumnElement[Any]:
     assert spec.entity is not None
     column = columns[spec.entity]
-    text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
-    return crosswalk.entity(text, table)
+    return entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
 
 
 def leaf_of(
@@ -258,9 +263,7 @@ def leaf_of(
 ) -> sa.ColumnElement[Any]:
     """What stands for a leaf in the name of the unit of a row's person there: a digest of both, under the same keys, so
     that nobody can try out which leaf it is, or tell that two people have the same one. leaf: the values as texts."""
-    assert spec.entity is not None
-    column = columns[spec.entity]
-    text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
+    text = _text_of_person(spec, session, table, columns, first)
     return leaf_name(crosswalk.entity(join_texts([text, *leaf]), table, NAME - 1))
 
 

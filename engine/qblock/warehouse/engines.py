@@ -284,9 +284,14 @@ def published_type(spec: Spec, type_: str) -> str:
     return type_of_copy(type_)
 
 
-def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
-    """The warehouse of a spec's source. rows: whether they are wanted of files, or only the columns and their types."""
-    warehouse = _warehouse_of(spec, rows)
+def warehouse_of(spec: Spec, *, rows: bool = True, asks_rights: bool = False) -> Warehouse:
+    """The warehouse of a spec's source.
+
+    rows: whether they are wanted of files, or only the columns and their types; asks_rights: whether the source is
+    copied where the login may store nothing there. What publishes there has other ways to know (`Target.needs`).
+    """
+    copies = is_copied(spec) or (asks_rights and _only_reads(spec))
+    warehouse = _server_copy(spec, rows=rows) if copies else _warehouse_of(spec, rows)
     where = where_of(spec)
     if where is not None:
         warehouse.restrict(TableName.parse(spec.source.table), where)
@@ -316,8 +321,6 @@ def _columns_kept(spec: Spec) -> tuple[str, ...]:
 
 def _warehouse_of(spec: Spec, rows: bool) -> Warehouse:
     source = spec.source
-    if is_copied(spec) or (rows and _only_reads(spec)):
-        return _server_copy(spec, rows=rows)
     if source.file is None:
         warehouse = open_warehouse(source.url.url, spec.directory, spec.search.memory_limit)
         if isinstance(warehouse, Copying):

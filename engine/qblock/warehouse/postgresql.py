@@ -18,7 +18,6 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import QblockError
 from qblock.spec.fields import in_bytes
 from qblock.warehouse import postgresql_session
-from qblock.warehouse.kept_sessions import are_kept
 from qblock.warehouse.postgresql_faults import LOST, explain_postgresql
 from qblock.warehouse.protocol import (
     PRIVATE_SCHEMA,
@@ -289,9 +288,7 @@ RIGHTS = sa.text(
 def right_missing(url: sa.URL, privilege: str) -> str | None:
     """What keeps a login from making temporary tables, or (CREATE) the private schema, with the remedy; None where
     nothing does."""
-    # Within a run in one of its sessions, which the ledger has had.
-    make = postgresql_session.kept_engine if are_kept() else postgresql_session.create_engine
-    with translated(PostgresqlFacts(url)), make(url).connect() as connection:
+    with translated(PostgresqlFacts(url)), postgresql_session.create_engine(url).connect() as connection:
         row = connection.execute(RIGHTS, {"privilege": privilege, "private": PRIVATE_SCHEMA}).mappings().one()
     if row["replica"]:
         return "the server is a replica, where nothing can be stored"

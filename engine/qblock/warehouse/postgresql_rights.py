@@ -27,19 +27,20 @@ class _Probe:
 class Catalog:
     """What the catalog says of a database for one role, the job's login, and of what else has been asked for.
 
-    role: of the job, which need not exist; the login of the connection by default. No privilege is needed to ask.
+    role: of the job, which need not exist; the login of the connection by default; is_replica: whether nothing can be
+    stored there. No privilege is needed to ask.
     """
 
     def __init__(self, connection: sa.Connection, role: str | None = None) -> None:
         self.connection = connection
         row = connection.execute(
             sa.text(
-                "SELECT CAST(current_user AS text) AS login, CAST(datname AS text) AS name, oid, datdba "
-                "FROM pg_database WHERE datname = current_database()"
+                "SELECT CAST(current_user AS text) AS login, CAST(datname AS text) AS name, oid, datdba, "
+                "pg_is_in_recovery() AS replica FROM pg_database WHERE datname = current_database()"
             )
         ).one()
         self.role = role or str(row.login)
-        self.database = str(row.name)
+        self.database, self.is_replica = str(row.name), bool(row.replica)
         self._oid = int(row.oid)
         self._needed: list[tuple[Right, tuple[_Probe, ...], bool]] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -102,11 +102,6 @@ class PostgresqlTarget:
                 f"{self.spec.at('publish', 'schema')}: {SCHEMA} is the private schema; publish in another one"
             )
         with self._session() as session:
-            if session.scalar("SELECT pg_is_in_recovery()"):
-                raise InputError(
-                    f"{self.spec.at('source')}: the server is a replica, where nothing can be published; publish a "
-                    "file: publish: {url: 'duckdb:///published.duckdb'}"
-                )
             facts = self.views.check_names(session.connection)
             with self.store.translated():
                 return access.path_warnings(session.connection, self._readers(session.connection, facts))
@@ -140,9 +135,8 @@ class PostgresqlTarget:
         return notes
 
     def stage(self, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record) -> None:
-        if session.engine == self.store.engine:
-            return self._stage(session, session, copy, shown, tag, record)
-        with self._session() as own:
+        here = session.engine == self.store.engine
+        with nullcontext(session) if here else self._session() as own:
             self._stage(session, own, copy, shown, tag, record)
 
     def _stage(

@@ -69,9 +69,14 @@ def needs(connection: sa.Connection, spec: Spec, job: str | None = None, officer
     """Every right that the job's login, the readers and an officer need, as the database is now.
 
     job: the login, which need not exist; by default that of the connection. Reads the catalog alone, which every login
-    may. Raises InputError for an officer who is a reader, or whom a reader can become.
+    may. Raises InputError for a replica, and for an officer who is a reader, or whom a reader can become.
     """
     catalog = Catalog(connection, job)
+    if catalog.is_replica:
+        raise InputError(
+            f"{spec.at('source')}: the server is a replica, where nothing can be published; publish a file: "
+            "publish: {url: 'duckdb:///published.duckdb'}"
+        )
     if officer is not None:
         _check_officer(connection, spec, officer)
     schemas = catalog.schemas([SCHEMA, spec.publish.schema])
