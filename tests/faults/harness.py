@@ -28,7 +28,7 @@ from engines import OLDEST, start_oldest
 
 from faults.nursery import MAIN, Nursery
 from faults.readers import PAUSE, Readers
-from faults.stage import Stage, stage
+from faults.stage import ELSEWHERE, Stage, stage
 
 STEPS = ("CheckPrivateState", "Snapshot", "Search", "CopyVersion", "Recheck", "Publish", "Retire")
 MOST_RERUNS = 20
@@ -210,7 +210,7 @@ def run(
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", choices=["duckdb", "postgresql", OLDEST], required=True)
+    parser.add_argument("--engine", choices=["duckdb", "postgresql", ELSEWHERE, OLDEST], required=True)
     parser.add_argument("--kills", type=int, default=200, help="how many, those at state boundaries among them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--random-only", action="store_true", help="leave the state boundaries out")

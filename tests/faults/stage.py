@@ -24,6 +24,7 @@ from qblock.ledger.stores import store_of  # noqa: E402
 from qblock.release.verify import verify  # noqa: E402
 
 ZIPS = ("13053", "13068", "14853", "14850")
+ELSEWHERE = "elsewhere"
 DISEASES = ("cancer", "flu", "heart", "viral", "asthma")
 
 
@@ -38,8 +39,10 @@ class Stage:
         self.wave = 0
         self.lost: list[str] = []
         self.legal: list[str] = []
-        self.job = Job(engine, folder, url, _settings(engine, folder, url))
-        self.job.change("CREATE TABLE people (name TEXT, zip TEXT, age BIGINT, disease TEXT, wave BIGINT)")
+        self.job = Job("duckdb" if engine == "duckdb" else "postgresql", folder, url, _settings(engine, folder, url))
+        self._source = "postgresql" if engine == "postgresql" else "duckdb"
+        with self._writer() as execute:
+            execute("CREATE TABLE people (name TEXT, zip TEXT, age BIGINT, disease TEXT, wave BIGINT)")
         self.path = self.job.spec.path
         self._events: list[str | None] = []
         self.next_wave()
@@ -67,7 +70,7 @@ class Stage:
 
     @contextmanager
     def _writer(self) -> Iterator[Any]:
-        if self.job.engine == "duckdb":
+        if self._source == "duckdb":
             with duckdb.connect(str(self.job.folder / "warehouse.duckdb")) as connection:
                 connection.begin()
                 yield connection.execute
@@ -79,7 +82,7 @@ class Stage:
     def source(self) -> list[tuple[Any, ...]]:
         """The rows of the source as they are."""
         query = "SELECT name, zip, age, disease, wave FROM people"
-        if self.job.engine == "postgresql":
+        if self._source == "postgresql":
             return self.job.query(query)
         with duckdb.connect(str(self.job.folder / "warehouse.duckdb"), read_only=True) as connection:
             return connection.execute(query).fetchall()
@@ -129,7 +132,8 @@ class Stage:
 
 @contextmanager
 def stage(engine: str, folder: Path, server: str | None = None) -> Iterator[Stage]:
-    """A stage on an engine; server: URL of a PostgreSQL server, one that is started where there is none."""
+    """A stage on an engine, or (elsewhere) from DuckDB to PostgreSQL; server: URL of a PostgreSQL server, one that is
+    started where there is none."""
     with ExitStack() as stack:
         if engine == "duckdb":
             url = f"duckdb:///{folder}/warehouse.duckdb"
@@ -139,13 +143,15 @@ def stage(engine: str, folder: Path, server: str | None = None) -> Iterator[Stag
 
 
 def _settings(engine: str, folder: Path, url: str) -> dict[str, Any]:
-    publish = {"schema": "published", "view": "people"}
+    publish, source = {"schema": "published", "view": "people"}, url
     if engine == "duckdb":
         publish["url"] = f"duckdb:///{folder}/release.duckdb"
+    if engine == ELSEWHERE:
+        publish["url"], source = url, f"duckdb:///{folder}/warehouse.duckdb"
     return {
         "version": 1,
         "release": "people",
-        "source": {"url": url, "table": "people"},
+        "source": {"url": source, "table": "people"},
         "attributes": {
             "name": "identifying",
             "zip": {"role": "quasi_identifier", "hierarchy": "suppress"},

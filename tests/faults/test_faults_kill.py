@@ -17,7 +17,7 @@ import pytest
 
 from faults import harness, jobs, readers, weeks
 from faults.harness import Harness, Report
-from faults.stage import Stage, stage
+from faults.stage import ELSEWHERE, Stage, stage
 
 RECORDED = [
     {"record": "staged", "when": "committed"},
@@ -42,6 +42,10 @@ def check_kills(engine: str, points: list[dict[str, Any]], kills: int, folder: P
 @pytest.mark.every_postgresql
 def test_killed_runs_on_postgresql_leave_readers_a_complete_version(tmp_path: Path, server: str) -> None:
     check_kills("postgresql", RECORDED, 6, tmp_path, server)
+
+
+def test_killed_runs_that_publish_elsewhere_leave_readers_a_complete_version(tmp_path: Path, server: str) -> None:
+    check_kills(ELSEWHERE, [{"record": "staged", "when": "committed"}, *RECORDED[2:]], 5, tmp_path, server)
 
 
 def test_killed_runs_on_duckdb_leave_readers_a_complete_version(tmp_path: Path) -> None:

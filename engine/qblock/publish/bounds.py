@@ -122,7 +122,7 @@ def _ranges(most: int | None) -> Callable[[Ends], tuple[str, ...]]:
 
 
 def _column(spec: Spec, name: str, type_: str, kind: Kind = "text") -> PublishedColumn:
-    return PublishedColumn(spec.publish.names.get(name, name), "bound", published_type(spec, type_), kind)
+    return PublishedColumn(spec.publish.names.get(name, name), "bound", published_type(spec, name, type_), kind)
 
 
 def _check_names(spec: Spec, columns: Mapping[str, Column], bounds: Mapping[str, Bound]) -> None:

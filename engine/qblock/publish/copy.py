@@ -70,7 +70,7 @@ def columns_of(
         published.append(people)
     if spec.shows_weights:
         published.append(_weight_column(spec, ENGINES[engine].facts.double_type, published))
-    return tuple(replace(column, type=published_type(spec, column.type)) for column in published)
+    return tuple(replace(column, type=published_type(spec, column.name, column.type)) for column in published)
 
 
 def _weight_column(spec: Spec, type_: str, beside: Collection[PublishedColumn]) -> PublishedColumn:

@@ -40,7 +40,7 @@ from qblock.spec import Spec
 from qblock.versions.policy import common
 from qblock.versions.policy.batched import KEPT
 from qblock.versions.policy.common import Restart, TogetherRefused
-from qblock.warehouse.engines import ENGINES, engine_of_place, is_copied
+from qblock.warehouse.engines import ENGINES, engine_of, engine_of_place, is_copied, parse_url
 from qblock.warehouse.kept_sessions import kept_sessions
 
 
@@ -76,7 +76,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     return planned.then(
         ClearLeftovers(spec.release),
         *((CheckReaders(spec.publish.readers),) if engine.facts.has_roles else ()),
-        Snapshot(engine.name, spec.source.table, is_copied(spec), spec.source.where),
+        Snapshot(engine_of(parse_url(spec.source.url.url)).name, spec.source.table, is_copied(spec), spec.source.where),
         CheckDisclosure(spec.insensitives),
         _search_step(planned, models),
         CheckEarlierVersions(planned.current, spec.versions.joint, spec.checked_together, force),

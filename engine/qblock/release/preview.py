@@ -39,7 +39,7 @@ from qblock.versions.pending.outlook import Outlook, outlook
 from qblock.versions.pending.state import read_state
 from qblock.versions.people import turnover
 from qblock.warehouse import warehouse_of
-from qblock.warehouse.engines import engine_of_place, is_copied, tables_read
+from qblock.warehouse.engines import engine_of_place, is_elsewhere, tables_read
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import Session
 
@@ -82,7 +82,7 @@ def _preview(spec: Spec, planned: Plan, churn: Churn | None, progress: Progress 
     store = planned.store
     if planned.stopping:
         return planned.answer([NOT_LOOKED])
-    if engine_of_place(spec).facts.has_roles and not is_copied(spec):  # only there are policies
+    if engine_of_place(spec).facts.has_roles and not is_elsewhere(spec):  # only there are policies
         _check_rows(spec)
     planned.target.check_columns(columns_ahead(spec, ranges_now(spec, store)))
     unread = _check_source(spec) if planned.current is None or not spec.checked_together else []

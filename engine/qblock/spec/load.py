@@ -135,7 +135,7 @@ def _warnings(document: Document) -> list[str]:
 
 def _ambiguous(spec: Spec) -> Iterator[str]:
     """DuckDB calls a database like its file up to the first dot, whatever the case."""
-    if spec.publish.url is not None:
+    if spec.publish.url is not None and spec.publish.url.url.startswith("duckdb"):
         name = PurePath(spec.publish.url.url.partition("?")[0]).name.partition(".")[0]
         schema = spec.publish.schema
         if name.lower() == schema.lower() != "main":

@@ -268,7 +268,10 @@ class Publish:
     """
 
     url: Url | None = key(
-        "Of DuckDB alone, and needed there: the release file.", "duckdb:///published.duckdb", default=None
+        "Where readers find it, needed for files and DuckDB: a release file, or a database of PostgreSQL.",
+        "duckdb:///published.duckdb",
+        "postgresql://user@host/releases",
+        default=None,
     )
     schema: Name = key("The schema of the view.", "published", default="published")
     view: Name | None = key("The name of the view; the release's name unless given.", "inpatients", default=None)

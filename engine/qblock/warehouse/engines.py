@@ -248,26 +248,35 @@ def open_warehouse(url: str, directory: Path, memory_limit: str | None = None) -
     return engine_of(parsed).opened(parsed, directory, memory_limit)
 
 
-def is_copied(spec: Spec) -> bool:
-    """Whether the source is a database that is only read, since the release is published elsewhere: what a run reads is
-    copied. So it is for PostgreSQL."""
-    if spec.source.file is not None or spec.publish.url is None:
+def is_elsewhere(spec: Spec) -> bool:
+    """Whether a release is published in another database than the source would hold, with the private state there: of a
+    server a release file or another database, of files and DuckDB a database of PostgreSQL."""
+    if spec.publish.url is None:
         return False
     source, target = parse_url(spec.source.url.url), parse_url(spec.publish.url.url)
+    if engine_of(source) is DUCKDB:
+        return engine_of(target) is POSTGRESQL
     if engine_of(source) is not POSTGRESQL or engine_of(target) not in (DUCKDB, POSTGRESQL):
         return False
     return engine_of(target).is_file or any(getattr(source, part) != getattr(target, part) for part in PLACE)
 
 
+def is_copied(spec: Spec) -> bool:
+    """Whether the source is a server that is only read, since the release is published elsewhere: what a run reads is
+    copied."""
+    return is_elsewhere(spec) and engine_of(parse_url(spec.source.url.url)) is POSTGRESQL
+
+
+NANOSECONDS = "TIMESTAMP_NS"
 PLACE = ("host", "port", "database", "query")
 """What makes a database of a server another one."""
 
 
 def place_of(spec: Spec) -> sa.URL:
-    """The database that a release is published in, and where its private state is: that of the source, unless the
-    source is only read."""
-    copied_to = spec.publish.url if is_copied(spec) else None
-    return parse_url((copied_to or spec.source.url).url)
+    """The database that a release is published in, and where its private state is: that of the source, unless it is
+    published elsewhere."""
+    elsewhere = spec.publish.url if is_elsewhere(spec) else None
+    return parse_url((elsewhere or spec.source.url).url)
 
 
 def engine_of_place(spec: Spec) -> Engine:
@@ -275,10 +284,16 @@ def engine_of_place(spec: Spec) -> Engine:
     return engine_of(place_of(spec))
 
 
-def published_type(spec: Spec, type_: str) -> str:
-    """A type of the engine that reads the source, as the database that is published in names it."""
-    if not is_copied(spec) or engine_of_place(spec) is not POSTGRESQL:
+def published_type(spec: Spec, name: str, type_: str) -> str:
+    """The type of a column, as the engine that reads the source names it, in the database that is published in. Raises
+    InputError where that has none that holds every value."""
+    if not is_elsewhere(spec) or engine_of_place(spec) is not POSTGRESQL:
         return type_
+    if type_ == NANOSECONDS:
+        raise InputError(
+            f"{spec.at('attributes', name)}: column {name} has nanoseconds ({NANOSECONDS}), and PostgreSQL holds "
+            "microseconds; cast it to TIMESTAMP in a view"
+        )
     from qblock.warehouse.postgresql import type_of_copy
 
     return type_of_copy(type_)

@@ -262,6 +262,11 @@ class PostgresqlWarehouse:
 
 COPIED = {
     "VARCHAR": "text",
+    **dict.fromkeys(("TINYINT", "UTINYINT"), "smallint"),
+    "USMALLINT": "integer",
+    "UINTEGER": "bigint",
+    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "numeric"),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS"), "timestamp without time zone"),
     "DOUBLE": "double precision",
     "FLOAT": "real",
     "TIMESTAMP": "timestamp without time zone",

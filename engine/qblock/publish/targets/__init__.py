@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from qblock.errors import InputError
-from qblock.ledger.store import Store
+from qblock.ledger.store import FOLDER, Store
 from qblock.ledger.stores import store_of
+from qblock.ledger.stores.files import LEDGER_FILE, FileStore
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.publish.targets.protocol import Checked, Identity, Record, Rows, Target, exposure
 from qblock.spec import Spec
-from qblock.warehouse.engines import database_file, engine_of, engine_of_place, is_copied, parse_url
+from qblock.warehouse.engines import database_file, engine_of, engine_of_place, is_copied, is_elsewhere, parse_url
 
 __all__ = ["TARGETS", "Checked", "Identity", "Record", "Rows", "Target", "exposure", "target_of", "write_dimensions"]
 
@@ -22,11 +23,14 @@ def _file(spec: Spec, store: Store) -> Target:
     if spec.publish.url is None:
         raise InputError(
             f"{spec.at('publish')}: a release from DuckDB needs `publish.url`, a DuckDB file of its own, since "
-            "whoever can read a DuckDB file reads everything in it"
+            "whoever can read a DuckDB file reads everything in it; or a database of PostgreSQL"
         )
     url = parse_url(spec.publish.url.url)
     if not engine_of(url).is_file:
-        raise InputError(f"{where}: the source is DuckDB, so the release is a DuckDB file: duckdb:///release.duckdb")
+        raise InputError(
+            f"{where}: the source is in files or DuckDB, so the release is a DuckDB file, or in PostgreSQL; write "
+            "duckdb:///release.duckdb, or postgresql://USER@HOST/DATABASE"
+        )
     source = None if is_copied(spec) else database_file(parse_url(spec.source.url.url), spec.directory)
     return DuckdbTarget(spec, store, source, database_file(url, spec.directory))
 
@@ -34,7 +38,25 @@ def _file(spec: Spec, store: Store) -> Target:
 def _view(spec: Spec, store: Store) -> Target:
     from qblock.publish.targets.postgresql import PostgresqlTarget
 
+    if is_elsewhere(spec) and not is_copied(spec):
+        _check_never_a_file(spec)
     return PostgresqlTarget(spec, store)
+
+
+def _check_never_a_file(spec: Spec) -> None:
+    """Raise InputError where the release has been in a release file: readers may hold versions of it that the ledger in
+    another place does not know, so that nothing would be checked together with them."""
+    beside = FileStore(spec.directory.resolve() / FOLDER / LEDGER_FILE)
+    if not beside.exists:
+        return
+    with beside.read() as reader:
+        if reader.last_event(spec.release, "published") is not None:
+            raise InputError(
+                f"{spec.at('publish', 'url')}: release {spec.release} was published as a release file, and readers may "
+                f"hold its versions, which only the ledger {beside.file} knows; keep publish.url, or give what is "
+                "published here a name of its own, for readers who do not hold the file: "
+                f"release: {spec.release}_2"
+            )
 
 
 def _tables(spec: Spec, store: Store) -> Target:

@@ -38,7 +38,7 @@ from qblock.publish.targets.postgresql_view import close, facts_of, quoted, run,
 from qblock.publish.targets.postgresql_views import Views
 from qblock.publish.targets.protocol import STAYS, Identity, Record, Rows, copied_source, exposure, table_text
 from qblock.spec import Spec
-from qblock.warehouse.engines import is_copied
+from qblock.warehouse.engines import is_elsewhere
 from qblock.warehouse.lock_waits import (
     DEADLOCK,
     DEPENDENT,
@@ -83,7 +83,7 @@ class PostgresqlTarget:
     def identity(self) -> Identity:
         with self._session() as session, self.store.translated():
             readers = readers_of(session.connection, self.spec)
-            if is_copied(self.spec):
+            if is_elsewhere(self.spec):
                 return Identity(*copied_source(self.spec), self.view, readers)
             source = home_of(session.connection, TableName.parse(self.spec.source.table))
         return Identity(None if source is None else table_text(source), None, self.view, readers)

@@ -14,7 +14,7 @@ from qblock.publish.targets.postgresql_view import View, text
 from qblock.source.columns import columns_granted, columns_looked_at
 from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
-from qblock.warehouse.engines import is_copied, tables_read
+from qblock.warehouse.engines import engine_of, is_elsewhere, parse_url, tables_read
 from qblock.warehouse.postgresql_rights import Catalog
 from qblock.warehouse.protocol import TableName, quote
 from qblock.warehouse.rights import Needs, Right, When
@@ -152,7 +152,9 @@ def _of_officer(catalog: Catalog, schema: Any, officer: str) -> None:
 
 def _of_tables(catalog: Catalog, spec: Spec) -> list[str]:
     """Of the source, whose columns are told one by one, and of the other tables that the spec names."""
-    if is_copied(spec):
+    if is_elsewhere(spec):
+        if engine_of(parse_url(spec.source.url.url)).is_file:
+            return []  # a file has no roles
         return [f"{catalog.role}, or the login of the source's URL, needs SELECT on {spec.source.table} there"]
     role, notes, source = catalog.role, [], TableName.parse(spec.source.table)
     homes = {table: catalog.home(table) for table in tables_read(spec)}

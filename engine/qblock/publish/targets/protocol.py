@@ -49,7 +49,8 @@ class Identity:
 
 
 def copied_source(spec: Spec) -> tuple[str, str]:
-    """The table of a source that is only read, and the digest of its database, whoever logs in there."""
+    """The table of a source that is published elsewhere, and the digest of its database, whoever logs in there, or of
+    its file by the path in the spec."""
     url = parse_url(spec.source.url.url)
     place = f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"
     return table_text(TableName.parse(spec.source.table)), hashlib.sha256(place.encode()).hexdigest()
