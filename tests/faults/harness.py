@@ -28,7 +28,7 @@ from engines import OLDEST, start_oldest
 
 from faults.nursery import MAIN, Nursery
 from faults.readers import PAUSE, Readers
-from faults.stage import ELSEWHERE, Stage, stage
+from faults.stage import ELSEWHERE, IN_FILES, PRIVATE, Stage, stage
 
 STEPS = ("CheckPrivateState", "Snapshot", "Search", "CopyVersion", "Recheck", "Publish", "Retire")
 MOST_RERUNS = 20
@@ -40,7 +40,7 @@ def boundaries(engine: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{"record": s, "when": w} for s in states for w in ("before", "after", "committed")]
     found += [{"step": s, "when": w} for s in STEPS for w in ("before", "after")]
     found += [{"begun": "before"}, {"begun": "after"}]
-    if engine == "duckdb":
+    if engine in IN_FILES:
         found += [{"rename": "before"}, {"rename": "after"}]
     return found
 
@@ -197,7 +197,7 @@ def run(
     with stage(engine, folder, server) as play, Nursery() as nursery:
         harness = Harness(play, nursery, seed)
         harness.begin()
-        with Readers(engine, play.where, pause) as readers:
+        with Readers(play.job.engine, play.where, pause) as readers:
             for point in points:
                 harness.kill("boundary", point)
             for kind in itertools.cycle(("time", "line")):
@@ -210,7 +210,7 @@ def run(
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", choices=["duckdb", "postgresql", ELSEWHERE, OLDEST], required=True)
+    parser.add_argument("--engine", choices=["duckdb", "postgresql", ELSEWHERE, PRIVATE, OLDEST], required=True)
     parser.add_argument("--kills", type=int, default=200, help="how many, those at state boundaries among them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--random-only", action="store_true", help="leave the state boundaries out")

@@ -24,7 +24,9 @@ from qblock.ledger.stores import store_of  # noqa: E402
 from qblock.release.verify import verify  # noqa: E402
 
 ZIPS = ("13053", "13068", "14853", "14850")
-ELSEWHERE = "elsewhere"
+ELSEWHERE, PRIVATE = "elsewhere", "private"
+IN_FILES = ("duckdb", PRIVATE)
+"""Where a release file is published."""
 DISEASES = ("cancer", "flu", "heart", "viral", "asthma")
 
 
@@ -39,7 +41,7 @@ class Stage:
         self.wave = 0
         self.lost: list[str] = []
         self.legal: list[str] = []
-        self.job = Job("duckdb" if engine == "duckdb" else "postgresql", folder, url, _settings(engine, folder, url))
+        self.job = Job("duckdb" if engine in IN_FILES else "postgresql", folder, url, _settings(engine, folder, url))
         self._source = "postgresql" if engine == "postgresql" else "duckdb"
         with self._writer() as execute:
             execute("CREATE TABLE people (name TEXT, zip TEXT, age BIGINT, disease TEXT, wave BIGINT)")
@@ -132,8 +134,10 @@ class Stage:
 
 @contextmanager
 def stage(engine: str, folder: Path, server: str | None = None) -> Iterator[Stage]:
-    """A stage on an engine, or (elsewhere) from DuckDB to PostgreSQL; server: URL of a PostgreSQL server, one that is
-    started where there is none."""
+    """A stage on an engine, from DuckDB to PostgreSQL (elsewhere), or of a release file with its ledger on a server.
+
+    server: URL of a PostgreSQL server, one that is started where there is none.
+    """
     with ExitStack() as stack:
         if engine == "duckdb":
             url = f"duckdb:///{folder}/warehouse.duckdb"
@@ -144,11 +148,14 @@ def stage(engine: str, folder: Path, server: str | None = None) -> Iterator[Stag
 
 def _settings(engine: str, folder: Path, url: str) -> dict[str, Any]:
     publish, source = {"schema": "published", "view": "people"}, url
-    if engine == "duckdb":
+    if engine in IN_FILES:
         publish["url"] = f"duckdb:///{folder}/release.duckdb"
+    if engine != "postgresql":
+        source = f"duckdb:///{folder}/warehouse.duckdb"
     if engine == ELSEWHERE:
-        publish["url"], source = url, f"duckdb:///{folder}/warehouse.duckdb"
+        publish["url"] = url
     return {
+        **({"private": {"url": url}} if engine == PRIVATE else {}),
         "version": 1,
         "release": "people",
         "source": {"url": source, "table": "people"},

@@ -17,7 +17,7 @@ import pytest
 
 from faults import harness, jobs, readers, weeks
 from faults.harness import Harness, Report
-from faults.stage import ELSEWHERE, Stage, stage
+from faults.stage import ELSEWHERE, PRIVATE, Stage, stage
 
 RECORDED = [
     {"record": "staged", "when": "committed"},
@@ -46,6 +46,11 @@ def test_killed_runs_on_postgresql_leave_readers_a_complete_version(tmp_path: Pa
 
 def test_killed_runs_that_publish_elsewhere_leave_readers_a_complete_version(tmp_path: Path, server: str) -> None:
     check_kills(ELSEWHERE, [{"record": "staged", "when": "committed"}, *RECORDED[2:]], 5, tmp_path, server)
+
+
+def test_killed_runs_whose_ledger_is_elsewhere_leave_readers_a_complete_version(tmp_path: Path, server: str) -> None:
+    points = [{"record": "checked", "when": "committed"}, {"rename": "before"}, {"rename": "after"}]
+    check_kills(PRIVATE, points, 5, tmp_path, server)
 
 
 def test_killed_runs_on_duckdb_leave_readers_a_complete_version(tmp_path: Path) -> None:

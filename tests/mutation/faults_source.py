@@ -19,6 +19,13 @@ SOURCE: tuple[Mutation, ...] = (
         tests=(f"{ONLY_READ}::test_the_content_is_that_of_the_same_table_in_a_duckdb_file",),
     ),
     Mutation(
+        "published elsewhere: versions of a release file are forgotten",
+        "publish/targets/__init__.py",
+        "if is_elsewhere(spec) and not is_copied(spec):",
+        "if is_copied(spec):",
+        tests=("tests/release/test_published_on_a_server.py::test_versions_of_a_release_file_are_not_forgotten",),
+    ),
+    Mutation(
         "copied server: another database is the same source",
         "publish/targets/protocol.py",
         'place = f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"',

@@ -72,8 +72,12 @@ def test_names_that_catalogs_fold_are_refused(tmp_path: Path) -> None:
 
 def test_other_engines_have_no_use_for_it(tmp_path: Path) -> None:
     target = 'publish: {url: "duckdb:///out.duckdb"}'
-    with pytest.raises(InputError, match="private: DuckDB holds private state itself"):
+    with pytest.raises(InputError, match=r"private\.path is for sources on Spark; remove it"):
         store_of(spec(tmp_path, PRIVATE, target, url="duckdb:///w.duckdb"))
+    with pytest.raises(InputError, match=r"changes both in one transaction; remove `private`"):
+        store_of(spec(tmp_path, 'private: {url: "sqlite:///qblock/ledger.sqlite"}', url="postgresql://host/db"))
+    with pytest.raises(InputError, match=r"private\.path is missing"):
+        target_of(spec(tmp_path, 'private: {url: "sqlite:///qblock/ledger.sqlite"}', PUBLISH))
     with pytest.raises(InputError, match=r"publish\.path is for sources on Spark"):
         target_of(spec(tmp_path, target.replace("{url", "{path: /data, url"), url="duckdb:///w.duckdb"))
     with pytest.raises(InputError, match=r"publish\.readers_checked is for sources on Spark"):

@@ -14,9 +14,7 @@ from engines import database
 from qblock.errors import InputError, QblockError
 from qblock.publish.targets import target_of
 from qblock.release.preview import preview
-from qblock.release.rollback import rollback
 from qblock.release.verify import verify
-from qblock.releases import Release
 from release.jobs import ATTRIBUTES, PEOPLE, Job
 
 SHOWN: dict[str, Any] = {
@@ -107,35 +105,6 @@ def test_the_content_is_that_of_a_release_file(elsewhere: str, tmp_path: Path) -
         "kind": "text",
     }
     assert not (tmp_path / "server" / "qblock" / "ledger.sqlite").exists()
-
-
-@pytest.mark.parametrize("form", ["stays.parquet", "stays.csv"])
-def test_files_are_published_on_a_server(form: str, elsewhere: str, tmp_path: Path) -> None:
-    job = job_of(tmp_path, elsewhere, {"file": form}, entity="name", search={"recoding": "multidimensional"})
-    job.settings["attributes"] = {**ATTRIBUTES, "ward": "identifying"}
-    if form.endswith("csv"):
-        job.settings["source"]["types"] = {"age": "integer"}
-
-    def write(connection: duckdb.DuckDBPyConnection) -> None:
-        connection.execute(f"COPY (SELECT name, zip, age, disease, ward FROM people) TO '{tmp_path / form}'")
-
-    with duckdb.connect(str(tmp_path / "warehouse.duckdb")) as connection:
-        write(connection)
-        assert job.run().status == "published"
-        assert job.run().status == "unchanged"
-        job.set(versions={"newcomers": {"within": 1, "box": 6}})
-        add(connection, [f"new {i}" for i in range(12)], list(range(20, 32)))
-        write(connection)
-    second = job.run()
-    assert (second.status, second.version, second.rows) == ("published", 2, 48)
-    rollback(job.spec, 1)
-    assert len(job.published()) == 36
-    rollback(job.spec, 2)
-    release = Release(job.write())
-    release.erase(["person 1"], now=True)
-    assert len(job.published()) < 48
-    assert not verify(job.spec).problems
-    assert release.report().published is not None
 
 
 def test_plan_says_how_the_source_is_read_and_what_the_server_needs(elsewhere: str, tmp_path: Path) -> None:

@@ -315,10 +315,14 @@ class Publish:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Private:
-    """Where private state is of a source that cannot hold it (Spark)."""
+    """Where private state is that is not with the source, nor with what is published."""
 
     url: Url = key("The database of the ledger: a file ledger.sqlite, or PostgreSQL.", "sqlite:///qblock/ledger.sqlite")
-    path: Name = key("Where the cluster stores what nobody but the job may read.", "/data/private")
+    path: Name | None = key(
+        "Of Spark alone, and needed there: where the cluster stores what nobody but the job may read.",
+        "/data/private",
+        default=None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -420,7 +424,7 @@ class Spec:
         "Where readers find the view.", {"schema": "published", "readers": ["analyst"]}, default_factory=Publish
     )
     private: Private | None = key(
-        "Of Spark alone: where ledger and private copies are.",
+        "Where ledger and crosswalk are, for Spark and for a release file.",
         {"url": "sqlite:///qblock/ledger.sqlite", "path": "/data/private"},
         default=None,
     )

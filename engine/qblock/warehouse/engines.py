@@ -341,7 +341,7 @@ def _warehouse_of(spec: Spec, rows: bool) -> Warehouse:
         if isinstance(warehouse, Copying):
             named = {*spec.attributes, *([spec.entity] if spec.entity is not None else [])}
             warehouse.copy_only(TableName.parse(source.table), frozenset(named))
-            if spec.private is not None:
+            if spec.private is not None and spec.private.path is not None:
                 warehouse.copy_to(spec.private.path)
         return warehouse
     types = {name: column_type(text) for name, text in source.types.items()}

@@ -45,13 +45,20 @@ def store_of(spec: Spec) -> Store:
     or of no use."""
     url, private = place_of(spec), spec.private
     engine = engine_of(url)
-    if not engine.stores:
-        if private is None:
-            raise InputError(f"{engine.title} cannot hold the ledger of a release; {REMEDY}")
-        return _elsewhere(private.url.url, spec.directory)
-    if private is not None:
-        raise InputError(f"private: {engine.title} holds private state itself; remove it (it is for sources on Spark)")
-    return STORES[engine.name](spec.directory.resolve() / FOLDER, url)
+    if private is None:
+        if engine.stores:
+            return STORES[engine.name](spec.directory.resolve() / FOLDER, url)
+        raise InputError(f"{engine.title} cannot hold the ledger of a release; {REMEDY}")
+    if engine.stores and not engine.is_file:
+        raise InputError(
+            f"{spec.at('private')}: {engine.title} holds the private state of what is published there, and changes "
+            "both in one transaction; remove `private`"
+        )
+    if engine.stores and private.path is not None:
+        raise InputError(f"{spec.at('private', 'path')}: private.path is for sources on Spark; remove it")
+    if not engine.stores and private.path is None:
+        raise InputError(f"{spec.at('private')}: private.path is missing; {REMEDY}")
+    return _elsewhere(private.url.url, spec.directory)
 
 
 def _elsewhere(url: str, directory: Path) -> Store:

@@ -21,7 +21,7 @@ from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import Shown, check_names, names
 from qblock.publish.targets.protocol import ON_SPARK, Identity, Record, Rows, named_view, retire_each, table_text
 from qblock.publish.targets.spark_helpers import SparkHelpers, beside
-from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions, opened, show_version
+from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions, opened, private_path, show_version
 from qblock.spec import Spec
 from qblock.warehouse.engines import parse_url
 from qblock.warehouse.protocol import Session, TableName
@@ -47,12 +47,11 @@ class SparkTarget:
 
     def __init__(self, spec: Spec, store: Store) -> None:
         check_spec(spec)
-        assert spec.private is not None
         assert spec.publish.path is not None
         self.spec = spec
         self.store = store
         self._url = parse_url(spec.source.url.url)
-        self._home = spec.private.path
+        self._home = private_path(spec)
         self._versions, self._helpers = SparkVersions(spec), SparkHelpers(spec)
         self._private, self._schema, self._view = self._versions.private, spec.publish.schema, spec.view
 
@@ -96,8 +95,7 @@ class SparkTarget:
         for option, role in (("--job", job), ("--officer", officer)):
             if role is not None:
                 raise InputError(f"{option} {role}: Spark has no roles; leave it out. {READERS}")
-        assert self.spec.private is not None
-        home, published = self.spec.private.path, self.spec.publish.path or ""
+        home, published = private_path(self.spec), self.spec.publish.path or ""
         paths = f"the job writes in {home} and {published}; readers read {published} alone"
         return Needs("spark", published, None, notes=(READERS, paths))
 
@@ -295,8 +293,7 @@ class SparkTarget:
 
 def check_spec(spec: Spec) -> None:
     """Raise InputError for a spec that cannot be published on Spark, as far as it tells by itself."""
-    publish, private = spec.publish, spec.private
-    assert private is not None  # the ledger's place asks for it
+    publish, private = spec.publish, private_path(spec)
     if publish.url is not None:
         raise InputError(f"{spec.at('publish', 'url')}: a release from Spark is published there; remove it")
     if publish.path is None or publish.readers_checked is None:
@@ -304,10 +301,10 @@ def check_spec(spec: Spec) -> None:
             f"{spec.at('publish')}: {READERS}. Say where the published tables are stored, and that this was seen to: "
             'publish: {path: /where/readers/may/read, readers_checked: "by operator"}'
         )
-    for key, path in (("publish.path", publish.path), ("private.path", private.path)):
+    for key, path in (("publish.path", publish.path), ("private.path", private)):
         if not PATH.fullmatch(path):
             raise InputError(f"{key}: a folder of the cluster {PATHS}")
-    if within(publish.path, private.path) or within(private.path, publish.path):
+    if within(publish.path, private) or within(private, publish.path):
         raise InputError(
             f"{spec.at('publish', 'path')}: published and private tables must not be in one folder, nor one in the "
             "other: whoever reads files there reads both"

@@ -33,12 +33,18 @@ SAYS = "qblock dimension table {name}"
 """The comment on a view, and on the table that it shows."""
 
 
+def private_path(spec: Spec) -> str:
+    """Where the cluster stores what nobody but the job may read: the store of a spec on Spark asks for it."""
+    assert spec.private is not None
+    assert spec.private.path is not None
+    return spec.private.path
+
+
 @contextmanager
 def opened(spec: Spec) -> Iterator[tuple[SparkTables, SparkCatalog]]:
     """A session on the server of a spec, whose private schema is in private.path, and its catalog."""
-    assert spec.private is not None
     warehouse = SparkWarehouse(parse_url(spec.source.url.url))
-    warehouse.copy_to(spec.private.path)
+    warehouse.copy_to(private_path(spec))
     try:
         with warehouse.tables() as session:
             yield session, SparkCatalog(session.client)
@@ -50,10 +56,8 @@ class SparkVersions:
     """What the catalog says, asked anew each time. private: the schema of private.path."""
 
     def __init__(self, spec: Spec) -> None:
-        assert spec.private is not None
-        assert spec.private.path is not None
         self.release, self.schema, self.view = spec.release, spec.publish.schema, spec.view
-        self.private = f"qblock_{hashlib.sha256(spec.private.path.rstrip('/').encode()).hexdigest()[:12]}"
+        self.private = f"qblock_{hashlib.sha256(private_path(spec).rstrip('/').encode()).hexdigest()[:12]}"
         self._mine = re.compile(rf"{re.escape(spec.release)}_v(\d+)({BESIDE})?", re.ASCII)
         self._helpers = SparkHelpers(spec)
 
@@ -171,7 +175,6 @@ def write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
     replaced, as a spec that names it does, finds one or the other. Raises InputError for a name of something else.
     """
     store_of(spec)
-    assert spec.private is not None
     named = {re.sub("[^a-z0-9_]", "_", name.casefold()): name for name in tables}
     if len(named) < len(tables):
         missing = sorted(set(tables) - set(named.values()))
@@ -181,7 +184,7 @@ def write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
         )
     versions = SparkVersions(spec)
     with opened(spec) as (session, catalog):
-        catalog.make_schema(versions.private, spec.private.path)
+        catalog.make_schema(versions.private, private_path(spec))
         _check(catalog, versions.private, list(named))
         for name, given in named.items():
             says, table, rows = SAYS.format(name=name), f"{name}_{secrets.token_hex(4)}", tables[given]
