@@ -18,9 +18,10 @@ import pytest
 import sqlalchemy as sa
 from engines import Absent, create_table, in_memory
 
-from qblock.errors import InputError
+from qblock.errors import InputError, QblockError
 from qblock.release.verify import verify
 from qblock.releases import Release
+from qblock.warehouse.postgresql_copied import ATTEMPTS, ServerTable
 from release.jobs import PEOPLE, Job, new_job
 
 Run = Callable[..., None]
@@ -108,6 +109,45 @@ def test_a_replica_is_a_source(servers: tuple[str, str], tmp_path: Path) -> None
     assert not verify(job.spec).problems
     said = _beside_the_source(job)
     assert "the server is a replica, where nothing can be published" in said
+
+
+def conflicting(patched: pytest.MonkeyPatch, primary: str, replica: str, often: int) -> None:
+    """Let the primary remove what the first copies read, and the replica not wait for them."""
+    with psycopg.connect(replica, autocommit=True) as owner:
+        owner.execute("ALTER SYSTEM SET max_standby_streaming_delay = 0")
+        owner.execute("SELECT pg_reload_conf()")
+    check, left = ServerTable.check, iter(range(often))
+
+    def disturbed(table: ServerTable, needed: Any) -> None:
+        if next(left, None) is not None:
+            with psycopg.connect(primary, autocommit=True) as owner:
+                # What another session may still see is not removed: several times.
+                for _ in range(5):
+                    owner.execute("UPDATE people SET age = age + 1")
+                    owner.execute("VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) people")
+            follows(primary, replica)
+        check(table, needed)
+
+    patched.setattr(ServerTable, "check", disturbed)
+
+
+@pytest.mark.parametrize("often", [1, ATTEMPTS])
+def test_a_copy_that_the_replica_ends_is_made_anew_and_said(
+    often: int, servers: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    primary, replica = servers
+    create_table(primary, "people", PEOPLE)
+    follows(primary, replica)
+    conflicting(monkeypatch, primary, replica, often)
+    job = new_job("duckdb", tmp_path, replica)
+    if often == ATTEMPTS:
+        with pytest.raises(QblockError, match=r"ended the copy of the source 3 times.*max_standby_streaming_delay"):
+            job.run()
+        assert not job.target.exists()
+    said = job.run()
+    ended = [note for note in said.notes if "ended the copy" in note]
+    assert ended == (["the replica ended the copy of the source once, and it was made anew"] if often == 1 else [])
+    assert said.rows == 12
 
 
 def _beside_the_source(job: Job) -> str:

@@ -26,6 +26,7 @@ from qblock.source import SourceTable
 from qblock.source.knowledge import GuardSets, Population, RecodedPopulation, with_prior
 from qblock.spec import GuardTable, Requirement, Spec
 
+ENDED = "the replica ended the copy of the source {}, and it was made anew"
 QUARANTINED = "{} rows wait until their hierarchies cover them (uncovered: quarantine)"
 SOME, SIZES = 0.1, 0.3
 """What counting some blocks costs of counting all, and sizes of counting values."""
@@ -76,6 +77,8 @@ class Task:
         self.lattice: Lattice = source.lattice
         self.budget = self.spec.suppressed_rows_allowed(source.rows)
         self.warnings: list[str] = list(self.spec.warnings)
+        if source.session.conflicts:
+            self.warnings.append(ENDED.format({1: "once", 2: "twice"}[source.session.conflicts]))
         if source.quarantined:
             self.warnings.append(QUARANTINED.format(source.quarantined))
         self._prefilter = Prefilter()

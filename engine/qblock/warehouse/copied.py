@@ -199,7 +199,8 @@ def _reading(connection: duckdb.DuckDBPyConnection, batches: _Batches, schema: p
         connection.execute(statement)
     except Exception:
         if batches.problem is not None:
-            raise batches.problem from None
+            # What it was made of tells whether to try again.
+            raise batches.problem from batches.problem.__cause__
         raise
     finally:
         connection.unregister(ROWS)

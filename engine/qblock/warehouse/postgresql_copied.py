@@ -30,6 +30,10 @@ SENT = 100_000
 """Rows that are sent at a time."""
 ATTEMPTS = 3
 """Of a replica, which ends a query that keeps it from going on."""
+ENDED = (
+    "the server ended the copy of the source {} times, since changes of its primary conflict with so long a query; run "
+    "at a quieter time, or let the replica wait longer (max_standby_streaming_delay, hot_standby_feedback)"
+)
 CONFLICTS = ("40001", "40P01", "57P04")
 TYPES: dict[str, pa.DataType] = {
     "smallint": pa.int16(),
@@ -219,18 +223,28 @@ class ServerCopy(CopiedWarehouse):
         super().__init__(None, needed, memory_limit, rows=rows)
         self._url, self._of, self._beside = url, table, beside
         self._restricted: dict[TableName, Restriction] = {}
+        self._conflicts = 0
 
     def restrict(self, table: TableName, restriction: Restriction) -> None:
         # By the server: a copy may not hold what decides it, such as a day without an end.
         self._restricted[table] = restriction
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        with super().snapshot() as session:
+            session.conflicts = self._conflicts
+            yield session
+
     def _copy(self) -> None:
-        for attempt in range(1, ATTEMPTS + 1):
+        while True:
             try:
                 return self._copy_once()
             except QblockError as error:
-                if state_of(error) not in CONFLICTS or attempt == ATTEMPTS:
+                if state_of(error) not in CONFLICTS:
                     raise
+                self._conflicts += 1
+                if self._conflicts == ATTEMPTS:
+                    raise QblockError(ENDED.format(ATTEMPTS)) from error
 
     def _copy_once(self) -> None:
         assert self.path is not None

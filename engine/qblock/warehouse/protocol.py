@@ -280,6 +280,7 @@ class Session:
     """One connection within one snapshot; temporary tables live as long as it does.
 
     engine: its name in ENGINES; files: what it was copied from, where the source is not a table of a database;
+    conflicts: how often a replica ended the copy, which was then made anew;
     max_concurrency: how many threads may call `counts_of` at once, about tables that are shared.
     """
 
@@ -298,6 +299,7 @@ class Session:
         self.shared = False
         self.engine = facts.name
         self.files: SourceFacts | None = None
+        self.conflicts = 0
         self.dialect = connection.dialect
         self._sent = 0
         self._facts = facts
