@@ -64,7 +64,7 @@ def test_attributes(model: type[Model]) -> None:
 
 
 TYPES = {
-    "whole": (int,),
+    "whole": (int, int | None),
     "rational": (int | Fraction, int | Fraction | None),
     "flag": (bool,),
     "population": (str | None,),

@@ -52,7 +52,36 @@ SHARED: tuple[Mutation, ...] = (
     ),
 )
 
+PROJECTIONS = ("tests/search/test_projections.py",)
 DIVERSITY: tuple[Mutation, ...] = (
+    Mutation(
+        "k of some quasi-identifiers: only the last choice counts",
+        "models/anonymity.py",
+        "least = np.minimum(least, total[number])",
+        "least = total[number]",
+        tests=PROJECTIONS,
+    ),
+    Mutation(
+        "k of some quasi-identifiers: the search counts blocks of all of them",
+        "search/task.py",
+        'if "projections" in bound[0][0].needs:',
+        "if False:",
+        tests=PROJECTIONS,
+    ),
+    Mutation(
+        "k of some quasi-identifiers: the copy is counted by all of them",
+        "publish/recheck.py",
+        'if "projections" in requirement.model.needs:',
+        "if False:",
+        tests=("tests/release/test_projections.py",),
+    ),
+    Mutation(
+        "k of some quasi-identifiers: beside suppression",
+        "spec/checks.py",
+        "needed = next((remedy for remedy, missing in remedies.items() if missing), None)",
+        "needed = None",
+        tests=PROJECTIONS,
+    ),
     Mutation(
         "k counts values",
         "models/anonymity.py",

@@ -65,7 +65,8 @@ def publishable(rows: int, chosen: Chosen, unit: str) -> str:
 
 def smallest_group(tightest: Iterable[Guarantee]) -> int | None:
     """The k that is satisfied, where k-anonymity is computed."""
-    least = next((entry.values[0].value for entry in tightest if entry.model == "k_anonymity"), None)
+    whole = (entry for entry in tightest if entry.model == "k_anonymity" and not {"of", "any"} & entry.asked.keys())
+    least = next((entry.values[0].value for entry in whole), None)
     return least if isinstance(least, int) else None
 
 

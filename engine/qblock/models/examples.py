@@ -10,6 +10,7 @@ from typing import Any
 from qblock.blocks import Reference
 from qblock.canonical import decimal_text
 from qblock.models import REGISTRY
+from qblock.models.anonymity import known_in_words
 from qblock.models.base import Bound, Model, Setting, parameters_of
 
 
@@ -35,7 +36,7 @@ def in_setting(model: type[Model], setting: Setting, reference: Reference) -> Mo
 def in_words(model: Model, sensitive: Iterable[str] = ()) -> str:
     """What a model asks, in plain words (About.meaning)."""
     given = {n: decimal_text(v) if isinstance(v, Fraction) else v for n, v in parameters_of(model).items()}
-    return model.about.meaning.format(**given, sensitive=" and ".join(sensitive))
+    return model.about.meaning.format(**given, sensitive=" and ".join(sensitive)) + known_in_words(model)
 
 
 def markdown() -> str:

@@ -16,6 +16,7 @@ from qblock.blocks import Blocks, Ints, Reference
 from qblock.errors import Refused
 from qblock.ledger.kept import PublishedColumn
 from qblock.models import Tightest
+from qblock.models.anonymity import projected
 from qblock.models.multi import Attribute, split
 from qblock.models.multi import tightest as worst
 from qblock.search.assessment import Assessment, same
@@ -107,10 +108,12 @@ def _evaluate(
     groups = _grouped(session, rows, [*quasi, *sensitive])
     count = _integers(groups, "n")
     codes, _ = _coded(groups, quasi)
-    _, block = np.unique(codes, axis=0, return_inverse=True)
+    keys, block = np.unique(codes, axis=0, return_inverse=True)
     block = block.reshape(-1).astype(np.int64)
     if not sensitive:
-        blocks = Blocks.from_pairs(block, np.zeros_like(block), count)
+        blocks = Blocks.from_pairs(block, np.zeros_like(block), count, keys)
+        if "projections" in requirement.model.needs:
+            blocks = projected(requirement.model, blocks, [column.name for column in quasi])
         return requirement.model.tightest(blocks, references[0])
     values = np.stack(
         [

@@ -105,6 +105,9 @@ def check_both(spec: Spec) -> None:
             f"recodings choose by another metric, {choices(SPLIT_CHOICES)}"
         )
     for requirement in spec.privacy:
+        if "projections" in requirement.model.needs:
+            place = spec.at("privacy", requirement.index, requirement.model.name)
+            raise InputError(f"{place}: the labels of a map's boxes overlap; to compare both leave out `of` and `any`")
         variant = getattr(requirement.model, "variant", None)
         if variant in ("lattice", "partition"):
             place = spec.at("privacy", requirement.index, requirement.model.name, "variant")

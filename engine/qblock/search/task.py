@@ -19,12 +19,14 @@ from qblock.frequency import FrequencySets, Sizes, positions
 from qblock.frequency.sets import ALL, SAMPLED, Portion
 from qblock.lattice import Lattice, Node
 from qblock.models import KAnonymity, Model
+from qblock.models.anonymity import projected
 from qblock.models.multi import monotone, split
 from qblock.recoding.parts import united
 from qblock.search.assessment import Assessment, NodeCounts, Part, held_by_all, tightest_of
 from qblock.source import SourceTable
 from qblock.source.knowledge import GuardSets, Population, RecodedPopulation, with_prior
 from qblock.spec import GuardTable, Requirement, Spec
+from qblock.spec.checks import without_projections
 
 ENDED = "the replica ended the copy of the source {}, and it was made anew"
 QUARANTINED = "{} rows wait until their hierarchies cover them (uncovered: quarantine)"
@@ -131,7 +133,8 @@ class Task:
             return False
         if self.forbids_held_by_all:
             return False
-        return all(isinstance(q.model, KAnonymity) and not q.sensitive for q in self.spec.privacy)
+        sizes = (isinstance(q.model, KAnonymity) and not q.model.needs and not q.sensitive for q in self.spec.privacy)
+        return all(sizes)
 
     def materialize_locally(self) -> None:
         """Say that many nodes are about to be asked, before the first of them is."""
@@ -256,7 +259,9 @@ class Task:
     def _by_block(self) -> bool:
         """Whether each block can be decided without any other."""
         needs = {need for q in self.spec.privacy for model in q.models for need in model.needs}
-        return not needs & {"containing", "population"} and all(q.guards is None for q in self.spec.privacy)
+        return not needs & {"containing", "population", "projections"} and all(
+            q.guards is None for q in self.spec.privacy
+        )
 
     @property
     def _by_keys(self) -> bool:
@@ -327,6 +332,9 @@ class Task:
 
     def _check(self, requirement: Requirement, model: Model, reference: Reference) -> None:
         place = self.spec.at_requirement(requirement)
+        problem = without_projections(self.spec, requirement)
+        if problem is not None:
+            raise InputError(f"{place}: {problem}")
         name = requirement.sensitive[0] if requirement.sensitive else ""
         needed = missing_inputs(model, reference)
         if requirement.sensitive and getattr(model, "distance", "") == "kernel_js" and not reference.ordered:
@@ -349,6 +357,10 @@ class Task:
         portion: Portion,
     ) -> tuple[Part, ...]:
         if not requirement.sensitive:
+            if "projections" in bound[0][0].needs:
+                least = projected(bound[0][0], plain, self.spec.quasi_identifiers)
+                # With an owner: these are not the people of the blocks.
+                return (Part(bound[0][0], least, bound[0][1], np.arange(len(plain), dtype=np.int64)),)
             if "population" in bound[0][0].needs:
                 plain = self._population(requirement).counted(node, plain)
             return (Part(bound[0][0], plain, bound[0][1]),)

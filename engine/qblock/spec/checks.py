@@ -6,6 +6,7 @@ from typing import Any
 
 from qblock.errors import choices
 from qblock.metrics import METRICS
+from qblock.models.anonymity import why_no_projections
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, WEIGHTS_NAME, Spec
 from qblock.spec.privacy import Requirement
@@ -89,6 +90,33 @@ def check_people(document: Document, spec: Spec) -> None:
         )
     if what is not None:
         document.wrong(("publish", "people"), what)
+
+
+def without_projections(spec: Spec, requirement: Requirement) -> str | None:
+    """Why `of` or `any` of k-anonymity cannot be counted under this spec; None where it can, or is not asked."""
+    if "projections" not in requirement.model.needs:
+        return None
+    remedies = {
+        "`suppression_limit: 0`: a block that is left out is missing from the others' projections": bool(
+            spec.suppression_limit
+        ),
+        "`count: rows`: people with rows in several blocks would be counted twice": spec.bundles,
+        "`search: {recoding: full_domain}`: the labels of a map's boxes overlap": spec.search.recoding
+        == "multidimensional",
+        "`versions: {joint: none}`: it is not defined for several versions together": spec.checked_together,
+    }
+    needed = next((remedy for remedy, missing in remedies.items() if missing), None)
+    if needed is not None:
+        return f"k_anonymity with `of` or `any` needs {needed}"
+    return why_no_projections(requirement.model, spec.quasi_identifiers)
+
+
+def check_projections(document: Document, spec: Spec) -> None:
+    """Record why `of` or `any` of k-anonymity cannot be counted."""
+    for requirement in spec.privacy:
+        what = without_projections(spec, requirement)
+        if what is not None:
+            document.wrong(("privacy", requirement.index, requirement.model.name), what)
 
 
 def check_weights(document: Document, spec: Spec) -> None:

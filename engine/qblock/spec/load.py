@@ -100,6 +100,7 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
     if spec is not None:
         checks.check_people(document, spec)
         checks.check_newcomers(document, spec)
+        checks.check_projections(document, spec)
         checks.check_weights(document, spec)
     if document.problems or spec is None:
         raise InputError(*document.report(), suggestions=document.suggestions())
