@@ -20,6 +20,7 @@ from qblock.models import KAnonymity
 from qblock.models.anonymity import projected
 from qblock.models.examples import in_words
 from qblock.search.audit import audit_spec
+from qblock.search.recodings import compare_recodings
 from qblock.search.run import open_task, run_search
 
 from .whole import HIERARCHIES, load, rows_of
@@ -142,3 +143,10 @@ def test_what_cannot_be_counted_is_refused(warehouse: Any, tmp_path: Path, entry
     with pytest.raises(InputError) as refused:
         load(warehouse, tmp_path, rows_of(7, 12), [f"k_anonymity: {entry}"], more)
     assert said in str(refused.value)
+
+
+@pytest.mark.either_engine
+def test_a_comparison_of_both_recodings_is_refused(warehouse: Any, tmp_path: Path) -> None:
+    spec = load(warehouse, tmp_path, rows_of(7, 12), ["k_anonymity: {k: 3, any: 1}"], ALONE)
+    with open_task(spec) as task, pytest.raises(InputError, match="leave out `of` and `any`"):
+        compare_recodings(task)
