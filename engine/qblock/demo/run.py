@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,19 +26,14 @@ from qblock.spec.model import WEIGHTS_NAME
 from qblock.warehouse import duckdb_session, postgresql_session
 from qblock.warehouse.engines import database_file, parse_url
 
-ROWS_SHOWN = 5
+ROWS_SHOWN = 3
+SHARES_SHOWN = 2
 MONTHS = 3
 WIDEST = 108
 """Columns of a line of prose; where the terminal has fewer, as many as it has."""
 NARROW = 100
 """In fewer columns than this, a row is shown as a column."""
-WHY_WAIT = (
-    "Newcomers are shown in the next run, in groups of their own, once there are enough for a group. The groups are "
-    "made without a look at the values that are protected. Who left goes with nine others or more of the group, where "
-    "both parts pass; until then their rows stay, and so do values that changed: a difference of a few rows between "
-    f"two versions would tell whose they are. Groups that people left weigh less: count by sum({WEIGHTS_NAME}).",
-    "Every run ends like this, with exit status 0. Readers get the rows, and learn none of these figures.",
-)
+WHY_WAIT = "Who left goes with nine others of the group: a difference of a few rows would tell whose they are."
 
 
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
@@ -52,83 +48,69 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
     spec = load_spec(demo.spec, environment)
     where = str(demo.warehouse) if demo.warehouse is not None else "the PostgreSQL database"
     secret, known = " or ".join(spec.sensitives), ", ".join(spec.quasi_identifiers)
-    _head(console, "1. The table", f"{rows:,} invented people in {where}, table {spec.source.table}.")
-    _say(
+    _head(
         console,
-        f"The release must not reveal anybody's {secret}, even to a reader who knows that person's {known}.",
+        "1. The table",
+        f"{rows:,} invented people in {where}, table {spec.source.table}. Readers know {known}, and must not find out "
+        f"{secret}.",
     )
     _head(console, "2. What is asked", f"({demo.spec})")
     for requirement in spec.privacy:
         model = requirement.model
         given = ", ".join(f"{k}={v}" for k, v in parameters_of(model).items() if v is not None)
         _say(console, f"{model.name} {given}: {in_words(model, requirement.sensitive)}")
-    _head(
-        console,
-        "3. The search",
-        "It tries coarser versions of each column, up to *, with GROUP BY queries, in each group of people on its own, "
-        "and keeps the most detailed one that meets what is asked.",
-    )
     fields = release(spec, force=True).to_dict()
     _show_published(spec, fields, console)
     _show_guarantees(fields["tightest"], console)
-    _head(console, "7. The next months", "The same job runs again, on the same table a month later.")
+    _head(console, "6. The next months", "The same job runs again, each time a month later.")
     people, shown = generate(rows, seed), fields["rows"]
     for number in range(2, MONTHS + 1):
         month = next_month(people, number, seed)
         people, shown = month.people, _month(spec, demo, month, number, url, shown, console)
-    for text in WHY_WAIT:
-        _say(console, text)
-    _head(console, "8. Now you", "")
+    _say(console, WHY_WAIT)
+    _head(console, "7. Now you", "")
     # Not wrapped, so that they can be copied.
-    for what, command in (
-        ("the view", query_command(spec)),
-        ("the next run; cron or systemd does it for you", f"qblock release {demo.spec}"),
-        ("check it", f"qblock verify {demo.spec}"),
-        ("what happened", f"qblock history {demo.spec}"),
-        (f"ask for more: edit {demo.spec}, then", f"qblock plan {demo.spec}"),
-    ):
-        console.print(f"   # {what}", soft_wrap=True)
+    for command in (query_command(spec), f"qblock release {demo.spec}", f"qblock verify {demo.spec}"):
         console.print(f"   {command}", soft_wrap=True)
 
 
 def _show_published(spec: Spec, fields: dict[str, Any], console: Console) -> None:
     """What was chosen, and some of the rows. fields: of the release's result."""
-    _head(console, "4. What was chosen", f"{fields['boxes']:,} groups of people who look the same")
-    columns = Table(box=None, show_header=False, padding=(0, 0, 0, 3))
+    _head(console, "3. What was chosen", f"{fields['boxes']:,} groups of people who look the same, as small as may be")
     for attribute in fields["search"]["attributes"]:
-        columns.add_row(attribute["attribute"], attribute["words"])
-    console.print(columns)
+        _say(console, f"{attribute['attribute']}: {_mostly(attribute['words'])}")
     what = f"{fields['rows']:,} rows as {fields['view']}, version {fields['version']}"
-    _head(console, "5. What was published", what)
+    _head(console, "4. What was published", what)
     if fields["suppressed"]:
         _say(console, f"{fields['suppressed']:,} rows were left out because they could not be put into a group")
     names, sample = published_rows(spec, ROWS_SHOWN)
     console.print(_sample(spec, names, sample, narrow=console.width < NARROW))
-    beside = [name for name in names if name not in (*spec.attributes, WEIGHTS_NAME)]
-    _say(
-        console,
-        f"Beside them, for filters, the bounds of what is written: {', '.join(beside)}. And {WEIGHTS_NAME}: summed up, "
-        "it counts who is there now.",
-    )
+
+
+def _mostly(words: str) -> str:
+    """The two forms that most rows have, of words such as "as it is for 2 %, groups like 20-39 for 55 %"."""
+    forms = re.split(r"(?<= %), ", words)
+    most = sorted(forms, key=lambda form: -int(form.removesuffix(" %").rpartition(" ")[2]))[:SHARES_SHOWN]
+    others = len(forms) - len(most)
+    return ", ".join([*most, f"{others} more"] if others else most)
 
 
 def _show_guarantees(tightest: list[dict[str, Any]], console: Console) -> None:
-    _head(console, "6. What is guaranteed", "(recomputed from the published rows before they were published)")
-    guarantees = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("guarantee", "about", "asked", "satisfied"):
-        guarantees.add_column(column)
+    _head(console, "5. What is guaranteed", "(recomputed from the published rows before they were published)")
+    guarantees = Table(box=None, show_header=False, padding=(0, 0, 0, 3))
     for entry in tightest:
         value = entry["values"][0]
         requested = entry["asked"][value["parameter"]]
         about = ", ".join(entry["sensitive"]) or "everybody"
         satisfied = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
-        guarantees.add_row(entry["model"], about, f"{value['parameter']} = {requested}", satisfied)
+        guarantees.add_row(entry["model"], about, f"asked {value['parameter']} = {requested}", f"satisfied {satisfied}")
     console.print(guarantees)
 
 
 def _head(console: Console, title: str, text: str) -> None:
     head, *rest = _lines(console, f"{title}  {text}", "")
-    console.print()
+    if not title.startswith("1."):
+        console.print()
     console.print(f"[bold]{title}[/bold]{head.removeprefix(title)}")
     for line in rest:
         console.print(line)
