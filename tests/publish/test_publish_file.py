@@ -14,7 +14,7 @@ import duckdb
 import pytest
 from release.jobs import PEOPLE, Job, MakeJob
 
-from qblock.errors import Busy, InputError
+from qblock.errors import Busy, InputError, QblockError
 from qblock.publish.helpers import KINDS
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.release.verify import verify
@@ -77,9 +77,15 @@ def test_a_target_that_cannot_be_a_file(job: Job, name: str) -> None:
         publish_to(job, name).run()
 
 
-def test_postgresql_is_no_target(job: Job) -> None:
-    job.settings["publish"] = job.settings["publish"] | {"url": "postgresql://localhost/x"}
-    with pytest.raises(InputError, match="the release is a DuckDB file"):
+def test_spark_is_no_target(job: Job) -> None:
+    job.settings["publish"] = job.settings["publish"] | {"url": "sc://localhost"}
+    with pytest.raises(InputError, match=r"the release is a DuckDB file, or in PostgreSQL"):
+        job.run()
+
+
+def test_a_server_that_is_not_there_is_said(job: Job) -> None:
+    job.settings["publish"] = job.settings["publish"] | {"url": "postgresql://localhost:1/x"}
+    with pytest.raises(QblockError, match="no server listens there"):
         job.run()
 
 

@@ -136,12 +136,6 @@ def test_a_database_named_like_the_schema_is_no_ambiguity_of_duckdb(tmp_path: Pa
     assert not [warning for warning in job.spec.warnings if "DuckDB calls" in warning]
 
 
-def test_another_server_than_postgresql_is_refused(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "sc://h")
-    with pytest.raises(InputError, match="or in PostgreSQL"):
-        target_of(job.spec)
-
-
 def test_nanoseconds_are_refused_before_anything_is_counted(elsewhere: str, tmp_path: Path) -> None:
     job = job_of(tmp_path, elsewhere)
     with duckdb.connect(str(tmp_path / "warehouse.duckdb")) as connection:
