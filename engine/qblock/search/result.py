@@ -160,8 +160,9 @@ def failed(assessment: Assessment) -> str:
 def _as_ranges(task: Task) -> str:
     """How a sensitive attribute of numbers is made coarser, where a model asks about one."""
     named = {name for requirement in task.spec.privacy for name in requirement.sensitive}
-    kinds = {name: values.column.kind for name, values in task.source.sensitives.items() if name in named}
-    name = next((name for name, kind in kinds.items() if kind in NUMERIC), None)
+    # What a column without a value is of is not told alike by tables, files and frames.
+    known = {n: v for n, v in task.source.sensitives.items() if n in named and any(v.reference.domain)}
+    name = next((name for name, values in known.items() if values.column.kind in NUMERIC), None)
     return "" if name is None else f" ({name}: {{role: sensitive, publish_as: {{ranges: [10], from: 0, to: 100}}}})"
 
 
