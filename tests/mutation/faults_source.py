@@ -19,20 +19,6 @@ SOURCE: tuple[Mutation, ...] = (
         tests=(f"{ONLY_READ}::test_the_content_is_that_of_the_same_table_in_a_duckdb_file",),
     ),
     Mutation(
-        "ranges of a sensitive attribute: the number is read",
-        "warehouse/condition.py",
-        "if column.name not in self.coarser:",
-        "if True:",
-        tests=("tests/release/test_publish_as.py::test_readers_get_the_ranges",),
-    ),
-    Mutation(
-        "ranges of a sensitive attribute: a cut belongs to the range below",
-        "warehouse/condition.py",
-        "(value < sa.literal_column(decimal_text(cut)), label)",
-        "(value <= sa.literal_column(decimal_text(cut)), label)",
-        tests=("tests/release/test_publish_as.py::test_readers_get_the_ranges",),
-    ),
-    Mutation(
         "published elsewhere: versions of a release file are forgotten",
         "publish/targets/__init__.py",
         "if is_elsewhere(spec) and not is_copied(spec):",

@@ -22,7 +22,6 @@ from qblock.search.lattice import SLACK, Outcome
 from qblock.search.task import Task
 from qblock.search.utility import MARGINAL, Metrics
 from qblock.spec import Requirement, Spec
-from qblock.warehouse.values import NUMERIC
 
 if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded
@@ -157,17 +156,8 @@ def failed(assessment: Assessment) -> str:
     return ", ".join(names) or "the privacy models within the suppression limit"
 
 
-def _as_ranges(task: Task) -> str:
-    """How a sensitive attribute of numbers is made coarser, where a model asks about one."""
-    named = {name for requirement in task.spec.privacy for name in requirement.sensitive}
-    # What a column without a value is of is not told alike by tables, files and frames.
-    known = {n: v for n, v in task.source.sensitives.items() if n in named and any(v.reference.domain)}
-    name = next((name for name, values in known.items() if values.column.kind in NUMERIC), None)
-    return "" if name is None else f" ({name}: {{role: sensitive, publish_as: {{ranges: [10], from: 0, to: 100}}}})"
-
-
 def refusal(result: SearchResult) -> Refused:
-    """Why nothing can be published, in words for a person: how far the top node is from what is named."""
+    """Why nothing can be published, in words for a person: how far the top node is from what is asked."""
     task = result.task
     if result.choice == "pinned" or (result.choice != "minimal" and result.minimal):
         return Refused(result.why + _instead_of_it(result))
@@ -191,8 +181,7 @@ def refusal(result: SearchResult) -> Refused:
     detail = "; ".join(reasons) or f"even {general} has too many rows to suppress"
     kept = in_the_way(task)
     lines = _passing(task.spec, zip(task.spec.privacy, top.tightest, strict=True))
-    less = f"Ask for less{f' ({lines} would pass)' if lines else ''}"
-    instead = f"{less}, or coarsen the sensitive attribute{_as_ranges(task)}"
+    instead = f"Ask for less{f' ({lines} would pass)' if lines else ''}, or coarsen the sensitive attribute"
     if top.has_value_of_all:
         instead = "Leave the rows with a value that everybody has out, in a view of the source"
     if top.has_small_box:

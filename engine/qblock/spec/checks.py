@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from qblock.errors import choices
@@ -22,7 +21,6 @@ NOT_OF_TAXONOMIES = {
     "max": "max is the highest level that may be published, and a taxonomy is not generalized by",
     "finest": "finest is for quasi-identifiers: sensitive values are published as they are",
 }
-MOST_RANGES = 1_000
 SPELLED = ("true", "false", "nan", "inf", "infinity", "-inf", "-infinity")
 """Texts without a digit that can be written in several ways."""
 SPLIT_CHOICES = ("loss", "discernibility", "kl_divergence")
@@ -74,29 +72,6 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
     if isinstance(audience, list) and release in audience:
         what = f"{release} is this release; name the others that its readers may hold"
         document.wrong(("versions", "audience"), what)
-
-
-def check_coarser(document: Document, spec: Spec) -> None:
-    """Record why numbers cannot be published as the ranges that the spec says."""
-    for name, attribute in spec.attributes.items():
-        ranges, place = attribute.publish_as, ("attributes", name, "publish_as")
-        if ranges is None:
-            continue
-        what = None
-        if attribute.role != "sensitive":
-            what = f"publish_as is of sensitive attributes, and {name} is {attribute.role}; remove it"
-            if attribute.role == "quasi_identifier":
-                what = f"{name} is a quasi_identifier; write `hierarchy` in its place"
-        elif ranges.from_ is None or ranges.to is None:
-            what = (
-                "values have one label below `from` and one from `to` on; write both: {ranges: [10], from: 0, to: 90}"
-            )
-        elif len(ranges.ranges) > 1 or ranges.max is not None or ranges.finest is not None:
-            what = "values are published as ranges of one width; write it alone: {ranges: [10], from: 0, to: 90}"
-        elif (ranges.to - ranges.from_) / Fraction(ranges.ranges[0]) > MOST_RANGES:
-            what = f"these are more than {MOST_RANGES:,} ranges; write a larger width"
-        if what is not None:
-            document.wrong(place, what)
 
 
 def check_people(document: Document, spec: Spec) -> None:

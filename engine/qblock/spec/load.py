@@ -98,7 +98,6 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
             _record(document, item)
     checks.check(document, columns, entries)
     if spec is not None:
-        checks.check_coarser(document, spec)
         checks.check_people(document, spec)
         checks.check_newcomers(document, spec)
         checks.check_projections(document, spec)

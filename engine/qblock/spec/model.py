@@ -46,7 +46,7 @@ from qblock.spec.fields import (
 )
 from qblock.spec.privacy import Requirement
 from qblock.spec.source_file import read_type
-from qblock.spec.sources import STRICT, CsvFile, HierarchySource, Ranges, SourceField
+from qblock.spec.sources import STRICT, CsvFile, HierarchySource, SourceField
 from qblock.spec.workload import WorkloadField
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
@@ -169,11 +169,6 @@ class Attribute:
         "The order of sensitive values, for distances.", "ascending", ["low", "middle", "high"], default=None
     )
     domain: Domain = key("The sensitive values that there are.", "observed", ["low", "middle", "high"], default=None)
-    publish_as: Ranges | None = key(
-        "Ranges of one width, as which the numbers of a sensitive attribute are published and counted.",
-        {"ranges": [10000], "from": 0, "to": 200000},
-        default=None,
-    )
 
     @property
     def highest(self) -> int | None:

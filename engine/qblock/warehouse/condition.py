@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.canonical import decimal_text
 from qblock.errors import InputError
-from qblock.hierarchy.builders import outer_cuts
-from qblock.hierarchy.written import inclusive
 from qblock.spec.condition import (
     ColumnName,
     Comparison,
@@ -27,7 +23,6 @@ from qblock.spec.condition import (
     ValueForm,
     columns_of,
 )
-from qblock.spec.sources import Ranges
 from qblock.warehouse.copied import no_column
 from qblock.warehouse.protocol import Column, Kind, Session
 from qblock.warehouse.values import NUMERIC, canonical_text, is_value
@@ -63,53 +58,30 @@ WANTED: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Where:
-    """Which rows are read, and what their numbers read as. condition: of the spec; None: every row; place: of it, for
-    messages; table: as the spec names it; names: the columns of the table that are read of the rows that are kept,
-    since the login may be granted no other; coarser: columns that are ranges, each with where the spec says so."""
+    """The condition of a spec. place: of it, for messages; table: as the spec names it; names: the columns of the table
+    that are read of the rows that are kept, since the login may be granted no other."""
 
-    condition: Condition | None
+    condition: Condition
     place: str
     table: str
     names: Sequence[str]
-    coarser: Mapping[str, tuple[Ranges, str]] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the condition names."""
-        return () if self.condition is None else columns_of(self.condition)
-
-    def shown(self, columns: Mapping[str, Column], text_type: str) -> Mapping[str, Column]:
-        """The columns, of which those that are ranges have their labels as text. Raises InputError for others than
-        numbers."""
-        for name, (_, place) in self.coarser.items():
-            if name in columns and columns[name].kind not in NUMERIC:
-                raise InputError(
-                    f"{place}: column {name} is of type {columns[name].type}, and ranges are of numbers; remove "
-                    "publish_as, or cast the column in a view"
-                )
-        text = {name: Column(name, text_type, "text", text_type) for name in self.coarser if name in columns}
-        return {**columns, **text}
+        return columns_of(self.condition)
 
     def kept(
         self, session: Session, table: sa.FromClause, columns: Mapping[str, Column], names: Sequence[str] | None
     ) -> sa.FromClause:
         """The rows that it keeps, with these columns, or with those that are read. Raises InputError where the
         condition does not fit the columns."""
+        clause = self.clause(session, table, columns)
         wanted = [name for name in columns if name in (self.names if names is None else names)]
-        query = sa.select(*(self._value(table, columns[name]) for name in wanted))
-        if self.condition is not None:
-            query = query.where(self.clause(session, table, columns))
-        return query.subquery("qblock_kept")
-
-    def _value(self, table: sa.FromClause, column: Column) -> sa.ColumnElement[Any]:
-        value: sa.ColumnElement[Any] = table.c[column.name]
-        if column.name not in self.coarser:
-            return value
-        return labelled(value, self.coarser[column.name][0], column.kind).label(column.name)
+        return sa.select(*(table.c[name] for name in wanted)).where(clause).subquery("qblock_kept")
 
     def clause(self, session: Session, table: sa.FromClause, columns: Mapping[str, Column]) -> sa.ColumnElement[bool]:
         """The condition, about the rows of a table. Raises InputError as `kept` does."""
-        assert self.condition is not None
         problems, near = [], []
         for name in self.columns:
             if name not in columns:
@@ -119,30 +91,6 @@ class Where:
         if problems:
             raise InputError(*problems, suggestions=near)
         return _Clauses(session, table, columns, self.place).of(self.condition)
-
-
-def labelled(value: sa.ColumnElement[Any], ranges: Ranges, kind: Kind) -> sa.ColumnElement[str]:
-    """The label of the range that each number is in, as the hierarchy of these ranges has it; NULL of NULL."""
-    (width,) = ranges.ranges
-    first, last = outer_cuts(width, ranges.start, ranges.from_, ranges.to)
-    assert first is not None
-    assert last is not None
-    cuts = [ranges.start + number * Fraction(width) for number in range(first, last + 1)]
-    within = [*(cut - Fraction(width) / 2 for cut in cuts), cuts[-1] + Fraction(width) / 2]
-    whole = kind == "integer" and inclusive(kind, ranges.labels, (ranges.start, width))
-    if whole:
-        within = [cuts[0] - 1, *cuts]
-    texts = [decimal_text(number) for number in within]
-    hierarchy = ranges.hierarchy_of("", texts, kind if whole else "decimal")
-    labels = dict(zip(hierarchy.leaves, hierarchy.shown(1), strict=True))
-    shown = [_quoted(labels[text]) for text in texts]
-    cases = [(value < sa.literal_column(decimal_text(cut)), label) for cut, label in zip(cuts, shown, strict=False)]
-    return sa.case((value.is_(None), sa.null()), *cases, else_=shown[-1])
-
-
-def _quoted(label: str) -> sa.ColumnElement[str]:
-    """In the statement: as a bound value, one expression would be two in SELECT and GROUP BY."""
-    return sa.literal_column("'" + label.replace("'", "''") + "'", sa.Text)
 
 
 @dataclass(frozen=True)

@@ -308,27 +308,17 @@ def warehouse_of(spec: Spec, *, rows: bool = True, asks_rights: bool = False) ->
     copies = is_copied(spec) or (asks_rights and _only_reads(spec))
     warehouse = _server_copy(spec, rows=rows) if copies else _warehouse_of(spec, rows)
     where = where_of(spec)
-    if where is not None and where.coarser and isinstance(warehouse, Copying):
-        (_, place), *_ = where.coarser.values()
-        raise InputError(f"{place}: publish_as is not there on Spark yet; write the ranges in a view of the source")
     if where is not None:
         warehouse.restrict(TableName.parse(spec.source.table), where)
     return warehouse
 
 
 def where_of(spec: Spec) -> Where | None:
-    """The condition of a spec, about the rows of its source, and which of its numbers are ranges; None without
-    both."""
-    coarser = {
-        name: (attribute.publish_as, spec.at("attributes", name, "publish_as"))
-        for name, attribute in spec.attributes.items()
-        if attribute.publish_as is not None
-    }
-    if spec.source.where is None and not coarser:
+    """The condition of a spec, about the rows of its source."""
+    if spec.source.where is None:
         return None
-    condition = None if spec.source.where is None else condition_of(spec.source.where)
-    table, place = str(TableName.parse(spec.source.table)), spec.at("source", "where")
-    return Where(condition, place, table, _columns_kept(spec), coarser)
+    condition, place = condition_of(spec.source.where), spec.at("source", "where")
+    return Where(condition, place, str(TableName.parse(spec.source.table)), _columns_kept(spec))
 
 
 def _columns_kept(spec: Spec) -> tuple[str, ...]:
@@ -363,10 +353,7 @@ def copied(table: Tabular, spec: Spec, *, rows: bool = True) -> CopiedWarehouse:
     needed, where = _needed(spec), where_of(spec)
     for name in () if where is None else where.columns:
         needed.setdefault(name, spec.at("source", "where"))
-    warehouse = CopiedWarehouse(table, needed, spec.search.memory_limit, rows=rows)
-    if where is not None:
-        warehouse.restrict(TableName.parse(spec.source.table), where)
-    return warehouse
+    return CopiedWarehouse(table, needed, spec.search.memory_limit, rows=rows)
 
 
 def _needed(spec: Spec) -> dict[str, str]:

@@ -237,11 +237,7 @@ class Restriction(Protocol):
     def kept(
         self, session: Session, table: sa.FromClause, columns: Mapping[str, Column], names: Sequence[str] | None
     ) -> sa.FromClause:
-        """These rows, with the named columns; with those that a run reads, where none are named. columns: of the table
-        itself."""
-
-    def shown(self, columns: Mapping[str, Column], text_type: str) -> Mapping[str, Column]:
-        """The columns as they are in these rows. Raises InputError where one cannot be shown as the spec says."""
+        """These rows, with the named columns; with those that a run reads, where none are named."""
 
 
 Restrictions = Mapping[TableName, Restriction]
@@ -440,7 +436,7 @@ class Session:
         names: of the columns, for those that a run can do without. Raises InputError naming near tables where it does
         not exist.
         """
-        described = self._stored_columns(table)
+        described = self.columns(table)
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in described]
         schema = self._facts.prefix(self._home(table).schema)
         rows = sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
@@ -476,11 +472,7 @@ class Session:
         return list(dict.fromkeys(name for name in read if name is not None))
 
     def columns(self, table: TableName) -> dict[str, Column]:
-        """Its columns by name, in order, as `relation` has them."""
-        described, restriction = self._stored_columns(table), self._restriction(table)
-        return described if restriction is None else dict(restriction.shown(described, self._facts.text_type))
-
-    def _stored_columns(self, table: TableName) -> dict[str, Column]:
+        """Its columns by name, in order."""
         if table not in self._described:
             self._sent += 1
             home = self._home(table)
