@@ -21,9 +21,16 @@ SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "published elsewhere: versions of a release file are forgotten",
         "publish/targets/__init__.py",
-        "if is_elsewhere(spec) and not is_copied(spec):",
+        "if is_elsewhere(spec):",
         "if is_copied(spec):",
         tests=("tests/release/test_published_on_a_server.py::test_versions_of_a_release_file_are_not_forgotten",),
+    ),
+    Mutation(
+        "published elsewhere: versions of a release file are forgotten, of a server",
+        "publish/targets/__init__.py",
+        "if is_elsewhere(spec):",
+        "if is_elsewhere(spec) and not is_copied(spec):",
+        tests=(f"{ONLY_READ}::test_versions_of_a_release_file_are_not_forgotten",),
     ),
     Mutation(
         "copied server: another database is the same source",

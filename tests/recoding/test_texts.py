@@ -14,7 +14,7 @@ from qblock.hierarchy import Grid, Hierarchy, cuts, dates, digits, edges, ranges
 from qblock.hierarchy.bounds import Reader
 from qblock.hierarchy.written import interval_of_moments, interval_of_numbers
 from qblock.recoding import Ladder, Tree
-from qblock.search.boxes.recoded import shares
+from qblock.search.boxes.recoded import shares, shares_in_words
 
 AGES = [str(age) for age in (18, 23, 25, 27, 31, 34, 52, 67)]
 DOSES = ["0.75", "1.25", "1.31", "2.5", "27.87953", "28.1"]
@@ -222,3 +222,14 @@ def test_a_column_with_one_value_is_said_to_have_one() -> None:
     tree = Tree([Ladder(suppress("v", ("7",), "integer"), "integer")], (1,))
     (attribute,) = shares(tree.ladders, dict.fromkeys(tree.labels[0], "7"), [(tree.labels[0], 5)])
     assert attribute["words"] == "has one value"
+
+
+def test_what_most_rows_have_is_said_first() -> None:
+    shown = [
+        {"level": level, "form": "plain", "like": like, "share": share}
+        for level, like, share in ((0, "17", 0.1), (1, "15-19", 0.25), (2, "10-19", 0.6))
+    ]
+    assert shares_in_words(shown, 0.05, most=2) == "groups like 10-19 for 60 %, groups like 15-19 for 25 %, 2 more"
+    assert shares_in_words(shown[1:], 0, most=2) == "groups like 10-19 for 60 %, groups like 15-19 for 25 %"
+    assert shares_in_words(shown[:1], 0.9, most=1) == "suppressed to * for 90 %, 1 more"
+    assert shares_in_words(shown[:1], 0.9) == "as it is for 10 %, suppressed to * for 90 %"

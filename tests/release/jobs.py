@@ -20,6 +20,9 @@ from spark_tables import spark_database_of
 
 from qblock.release.apply import release
 from qblock.release.log import Reporter
+from qblock.release.rollback import rollback
+from qblock.release.verify import verify
+from qblock.releases import Release
 from qblock.results.release import Published
 from qblock.spec import Spec, load_spec
 from qblock.warehouse.protocol import quote
@@ -150,6 +153,21 @@ class Job:
 DERIVED = ("_low", "_high", "_from", "_until", "people")
 MakeJob = Callable[..., Job]
 CopyJob = Callable[[str, Callable[[Job], object]], Job]
+
+
+def check_second_version(job: Job) -> None:
+    """What follows on a first version of 36 people, 12 more having come: version 2, back to 1, an erasure, evidence."""
+    second = job.run()
+    assert (second.status, second.version, second.rows) == ("published", 2, 48)
+    rollback(job.spec, 1)
+    assert len(job.published()) == 36
+    rollback(job.spec, 2)
+    of_job = Release(job.write())
+    assert of_job.erase(["person 1"], now=True) is not None
+    assert len(job.published()) < 48
+    assert not verify(job.spec).problems
+    assert of_job.report().published is not None
+    assert of_job.history().events
 
 
 def new_job(engine: str, folder: Path, url: str, table: str = "people", **settings: Any) -> Job:

@@ -16,10 +16,9 @@ from engines import create_table, database
 from qblock.errors import InputError, QblockError, Refused
 from qblock.profiling.first_spec import init
 from qblock.publish.targets import target_of
-from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.releases import Release
-from release.jobs import PEOPLE, Job, new_job
+from release.jobs import PEOPLE, Job, check_second_version, new_job
 
 TWELVE: dict[str, list[Any]] = {
     **PEOPLE,
@@ -249,17 +248,13 @@ def test_versions_follow_the_source(
     assert job.run().status == "unchanged"
     rows = ", ".join(f"('new {i}', '1305{i % 4}', {20 + i}, '{'fvh'[i % 3]}')" for i in range(12))
     change(postgresql_url, f'INSERT INTO "Clinic".people (name, zip, age, disease) VALUES {rows}')
-    second = job.run()
-    assert (second.status, second.version, second.rows) == ("published", 2, 48)
-    rollback(job.spec, 1)
-    assert len(job.published()) == 36
-    rollback(job.spec, 2)
-    release = Release(job.write())
-    assert release.erase(["person 1"], now=True) is not None
-    assert len(job.published()) < 48
-    assert not verify(job.spec).problems
-    assert release.report().published is not None
-    assert release.history().events
+    check_second_version(job)
+
+
+def test_versions_of_a_release_file_are_not_forgotten(reader: str, elsewhere: str, tmp_path: Path) -> None:
+    job_of(reader, tmp_path).run()
+    with pytest.raises(InputError, match=r"readers may hold its versions.*release: people_2"):
+        placed(job_of(reader, tmp_path), elsewhere).run()
 
 
 def test_a_reader_of_the_same_table_in_the_other_database_is_no_reader_of_the_release(

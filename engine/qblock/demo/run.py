@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from qblock.models import parameters_of
 from qblock.models.examples import in_words
 from qblock.release.apply import release
 from qblock.release.result import waiting_words
+from qblock.search.boxes.recoded import shares_in_words
 from qblock.spec import Spec, load_spec
 from qblock.spec.model import WEIGHTS_NAME
 from qblock.warehouse import duckdb_session, postgresql_session
@@ -76,23 +76,16 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
 
 def _show_published(spec: Spec, fields: dict[str, Any], console: Console) -> None:
     """What was chosen, and some of the rows. fields: of the release's result."""
-    _head(console, "3. What was chosen", f"{fields['boxes']:,} groups of people who look the same, as small as may be")
+    _head(console, "3. What was chosen", f"{fields['boxes']:,} groups of people who look the same")
     for attribute in fields["search"]["attributes"]:
-        _say(console, f"{attribute['attribute']}: {_mostly(attribute['words'])}")
+        words = shares_in_words(attribute["labels"], attribute["suppressed"], most=SHARES_SHOWN)
+        _say(console, f"{attribute['attribute']}: {words}")
     what = f"{fields['rows']:,} rows as {fields['view']}, version {fields['version']}"
     _head(console, "4. What was published", what)
     if fields["suppressed"]:
         _say(console, f"{fields['suppressed']:,} rows were left out because they could not be put into a group")
     names, sample = published_rows(spec, ROWS_SHOWN)
     console.print(_sample(spec, names, sample, narrow=console.width < NARROW))
-
-
-def _mostly(words: str) -> str:
-    """The two forms that most rows have, of words such as "as it is for 2 %, groups like 20-39 for 55 %"."""
-    forms = re.split(r"(?<= %), ", words)
-    most = sorted(forms, key=lambda form: -int(form.removesuffix(" %").rpartition(" ")[2]))[:SHARES_SHOWN]
-    others = len(forms) - len(most)
-    return ", ".join([*most, f"{others} more"] if others else most)
 
 
 def _show_guarantees(tightest: list[dict[str, Any]], console: Console) -> None:

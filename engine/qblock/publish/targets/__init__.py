@@ -38,7 +38,7 @@ def _file(spec: Spec, store: Store) -> Target:
 def _view(spec: Spec, store: Store) -> Target:
     from qblock.publish.targets.postgresql import PostgresqlTarget
 
-    if is_elsewhere(spec) and not is_copied(spec):
+    if is_elsewhere(spec):
         _check_never_a_file(spec)
     return PostgresqlTarget(spec, store)
 

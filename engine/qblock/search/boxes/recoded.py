@@ -216,14 +216,20 @@ def shares(
     return entries
 
 
-def shares_in_words(labels: Sequence[dict[str, Any]], suppressed: float, *, cells: bool = False) -> str:
-    """What readers see of an attribute: `groups like 15-19 for 71 %, suppressed for 7 %`. cells: whether level 0 is."""
+def shares_in_words(
+    labels: Sequence[dict[str, Any]], suppressed: float, *, cells: bool = False, most: int | None = None
+) -> str:
+    """What readers see of an attribute: `groups like 15-19 for 71 %, suppressed for 7 %`. cells: whether level 0 is;
+    most: how many of these are said, those that most rows have, and how many more there are."""
     parts = []
     for label in labels:
         what = {"plain": "groups like {}", "range": "ranges like {}", "rest": "several together like {}"}[label["form"]]
         as_it_is = label["form"] == "plain" and not label["level"] and not cells
-        parts.append(f"{'as it is' if as_it_is else what.format(label['like'])} for {percent(label['share'])}")
-    return ", ".join([*parts, *([f"{SUPPRESSED} for {percent(suppressed)}"] if suppressed else [])])
+        parts.append((label["share"], "as it is" if as_it_is else what.format(label["like"])))
+    parts += [(suppressed, SUPPRESSED)] if suppressed else []
+    shown = parts if most is None else sorted(parts, key=lambda part: -part[0])[:most]
+    said = [f"{what} for {percent(share)}" for share, what in shown]
+    return ", ".join(said if len(shown) == len(parts) else [*said, f"{len(parts) - len(shown)} more"])
 
 
 def percent(share: float) -> str:
