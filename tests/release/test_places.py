@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from engines import create_table, database
 
-from qblock.errors import QblockError
+from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import store_of
 from release.jobs import PEOPLE, Job, check_second_version, new_job
 
@@ -97,6 +97,12 @@ def test_a_release_from_anywhere_to_anywhere(
         assert not reader.verify_chain("people")
     beside = [tmp_path / "qblock" / name for name in ("ledger.sqlite", "crosswalk.duckdb")]
     assert [path.exists() for path in beside] == [private == "beside"] * 2
+
+
+def test_a_ledger_is_no_duckdb_file(tmp_path: Path, stack: ExitStack) -> None:
+    job = cell_of("duckdb", "file", "beside", tmp_path, "", stack).job.set(private={"url": "duckdb:///ledger.duckdb"})
+    with pytest.raises(InputError, match=r"write sqlite:///qblock/ledger.sqlite, or postgresql://USER@HOST/DATABASE$"):
+        store_of(job.spec)
 
 
 @pytest.mark.parametrize("private", ["a file", "a database"])

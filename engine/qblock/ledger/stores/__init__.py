@@ -69,7 +69,10 @@ def _elsewhere(url: str, directory: Path) -> Store:
     parsed = parse_url(url)
     engine = engine_of(parsed)
     if not engine.stores or engine.is_file:
-        raise InputError(f"private.url: {engine.title} cannot hold the ledger of a release; {REMEDY}")
+        raise InputError(
+            f"private.url: {engine.title} cannot hold the ledger of a release; write sqlite:///qblock/ledger.sqlite, "
+            "or postgresql://USER@HOST/DATABASE"
+        )
     from qblock.ledger.stores.postgresql import PostgresqlStore
 
     return PostgresqlStore(directory.resolve() / FOLDER, parsed.set(drivername="postgresql+psycopg"), atomic=False)
