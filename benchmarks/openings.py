@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import duckdb
 
-from benchmarks.weeks import People, chosen_node, prepared
+from benchmarks.weeks import People, prepared
 from qblock.cli.app import run as qblock
 
 FOLDER = "qblock"
@@ -78,10 +78,6 @@ def main(arguments: list[str] | None = None) -> int:
 
     with tempfile.TemporaryDirectory() as temporary:
         source, spec = prepared(Path(temporary).resolve(), None, given.people)
-        one_level = spec.read_text("utf-8").replace("recoding: multidimensional, ", "", 1)
-        spec.write_text(one_level, "utf-8")
-        node, _, _ = chosen_node("recommended", spec, SHARE)
-        spec.write_text(one_level.replace("search: {", f"search: {{node: {node}, ", 1), "utf-8")
         people = People(given.people, WEEKS, SHARE)
         for command in ("release", "release", "search", "plan", "verify", "history"):
             show(command)
