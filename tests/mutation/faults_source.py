@@ -19,6 +19,13 @@ SOURCE: tuple[Mutation, ...] = (
         tests=(f"{ONLY_READ}::test_the_content_is_that_of_the_same_table_in_a_duckdb_file",),
     ),
     Mutation(
+        "copied server: the last row of each group is one of the next",
+        "warehouse/postgresql_copied.py",
+        'side="right"',
+        'side="left"',
+        tests=(f"{ONLY_READ}::test_the_server_groups_rows_where_that_is_smaller",),
+    ),
+    Mutation(
         "published elsewhere: versions of a release file are forgotten",
         "publish/targets/__init__.py",
         "if is_elsewhere(spec):",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from qblock.profiling.first_spec import init
 from qblock.publish.targets import target_of
 from qblock.release.verify import verify
 from qblock.releases import Release
+from qblock.warehouse import TableName, postgresql_copied
+from qblock.warehouse.postgresql_copied import ServerCopy, ServerTable
 from release.jobs import PEOPLE, Job, check_second_version, new_job
 
 TWELVE: dict[str, list[Any]] = {
@@ -268,3 +271,32 @@ def test_a_reader_of_the_same_table_in_the_other_database_is_no_reader_of_the_re
     with pytest.raises(Refused, match=r"Clinic.*people"):
         job.run()
     change(elsewhere, f"DROP OWNED BY {role}")
+
+
+@pytest.mark.parametrize("analyzed", [True, False])
+def test_the_server_groups_rows_where_that_is_smaller(
+    reader: str, postgresql_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analyzed: bool
+) -> None:
+    """The same rows arrive, however they are copied."""
+    columns = {name: (COLUMNS[name] if name != "disease" else ["flu", "Flu"] * 18) * 100 for name in COLUMNS}
+    del columns["name"]
+    create_table(postgresql_url, "many", columns, TYPES, "Clinic")
+    change(postgresql_url, f'GRANT SELECT ON "Clinic".many TO {sa.make_url(reader).username}')
+    change(postgresql_url, f'{"ANALYZE" if analyzed else "SELECT * FROM"} "Clinic".many')
+    monkeypatch.setattr(postgresql_copied, "SENT", 50)
+    copied: list[str] = []
+    batches = ServerTable._batches
+
+    def watched(self: ServerTable, query: Any, schema: Any) -> Any:
+        copied.append(str(query))
+        return batches(self, query, schema)
+
+    monkeypatch.setattr(ServerTable, "_batches", watched)
+    names = ["age", "ward", "disease"]
+    warehouse = ServerCopy(sa.make_url(reader), TableName("Clinic", "many"), dict.fromkeys(names, ""), ())
+    with warehouse.snapshot() as session:
+        relation = session.relation(TableName("Clinic", "many"), names)
+        arrived = session.fetch(sa.select(*(relation.c[name] for name in names))).to_pylist()
+    warehouse.close()
+    assert Counter(tuple(row.values()) for row in arrived) == Counter(zip(*(columns[n] for n in names), strict=True))
+    assert [("GROUP BY CAST" in query, query.count('COLLATE "C"')) for query in copied] == [(analyzed, 6 * analyzed)]

@@ -6,10 +6,12 @@ A login that may do nothing but SELECT is enough, and a replica, where nothing c
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import sqlalchemy as sa
@@ -27,7 +29,15 @@ from qblock.warehouse.queries import Query
 BLOCK = 16 * 2**20
 """Bytes that are read at a time; no row may have more."""
 SENT = 100_000
-"""Rows that are sent at a time."""
+"""Rows that are sent, or repeated, at a time."""
+GROUPED = 4
+"""Rows are grouped by the server where it expects so many times fewer groups."""
+COUNT = "qblock_count"
+STATISTICS = sa.text(
+    "SELECT class.reltuples AS rows, attname AS name, n_distinct AS distinct FROM pg_class AS class "
+    "JOIN pg_namespace AS space ON space.oid = relnamespace "
+    "JOIN pg_stats ON schemaname = nspname AND tablename = relname WHERE class.oid = to_regclass(:name)"
+)
 ATTEMPTS = 3
 """Of a replica, which ends a query that keeps it from going on."""
 ENDED = (
@@ -93,16 +103,35 @@ class ServerTable:
         return pa.decimal128(MOST_DIGITS, scale)
 
     def parts(self, columns: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
-        yield str(self.home), self._batches(self._query(columns), schema)
+        texts = self._texts(columns)
+        if not self._is_grouped(columns):
+            yield str(self.home), self._batches(sa.select(*texts), schema)
+            return
+        # By bytes: values that a collation compares as equal stay apart.
+        values = [self._session.bytewise(text.element) for text in texts]
+        named = [value.label(text.name) for value, text in zip(values, texts, strict=True)]
+        query = sa.select(*named, sa.func.count().label(COUNT)).group_by(*values)
+        yield str(self.home), repeated(self._batches(query, schema.append(pa.field(COUNT, pa.int64()))))
 
-    def _query(self, columns: Sequence[str]) -> Query:
+    def _is_grouped(self, columns: Sequence[str]) -> bool:
+        """Whether the server's statistics tell of far fewer combinations of values than there are rows."""
+        rows = self._session.fetch(STATISTICS, {"name": self.home.quoted}).to_pylist()
+        values = {row["name"]: row["distinct"] for row in rows}
+        if not columns or not all(values.get(name) for name in columns):
+            return False
+        of_rows = rows[0]["rows"]
+        # Below zero it is a share of the rows. One more for NULL.
+        distinct = (1 + (values[name] if values[name] > 0 else -values[name] * of_rows) for name in columns)
+        return math.prod(distinct) * GROUPED <= of_rows
+
+    def _texts(self, columns: Sequence[str]) -> list[sa.Label[Any]]:
         """The canonical texts of the columns: what a value reads like, whatever the session of a login has set."""
         session, relation = self._session, self._session.relation(self.home, columns)
         texts = []
         for name in columns:
             column = self._columns[name]
             texts.append(session.text_of(session.comparable(relation.c[name], column), column.kind).label(name))
-        return sa.select(*texts)
+        return texts
 
     def _batches(self, query: Query, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         session = self._session
@@ -134,6 +163,17 @@ class ServerTable:
                 "a view"
             ) from None
         return rows
+
+
+def repeated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each row as often as its last column says, without that column, SENT at a time."""
+    for batch in batches:
+        *columns, counts = batch.columns
+        ends = np.cumsum(counts.to_numpy())
+        groups = pa.RecordBatch.from_arrays(columns, schema=batch.schema.remove(len(columns)))
+        for start in range(0, int(ends[-1]) if len(ends) else 0, SENT):
+            rows = np.arange(start, min(start + SENT, ends[-1]))
+            yield groups.take(pa.array(np.searchsorted(ends, rows, side="right")))
 
 
 def _reader(stream: _Stream, schema: pa.Schema) -> pacsv.CSVStreamingReader:
