@@ -160,6 +160,8 @@ def test_a_csv_file_is_searched_by_its_numbers_and_dates(
     assert spec.source.types == {"id": "integer", "age": "integer", "weight": "decimal(18,1)", "born": "date"}
     forms = {name: spec.attributes[name].hierarchy.form for name in ("age", "weight", "born")}  # type: ignore[union-attr]
     assert forms == {"age": "ranges", "weight": "ranges", "born": "dates"}
+    # The weights of rows would have the name of a column.
+    assert (spec.entity, spec.shows_weights, spec.publish.names) == ("id", True, {"weight": "share_present"})
     assert qblock("search", "made/release.yaml", "--quiet").status == 0
     # A later file in which a value is none of the type is refused by its row.
     write(tmp_path, "people.csv", {**table_of(120), "age": ["unknown"] * 120})

@@ -222,7 +222,7 @@ def _settings(source: Path, target: Path, joint: str) -> dict[str, Any]:
         **together,
         "privacy": [{"k_anonymity": {"k": 3}}, {"distinct_l_diversity": {"l": 2}}],
         "search": {"node": {"zip": 1, "age": 2}},
-        "versions": {"joint": joint, "keep": 2},
+        "versions": {"joint": joint, "keep": 2, "cohort": "auto"},
         "publish": {"schema": "published", "view": "people", "url": f"duckdb:///{target}"},
     }
 

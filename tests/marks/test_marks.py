@@ -28,6 +28,8 @@ pytestmark = [pytest.mark.either_engine, pytest.mark.handed_on]
 
 COLUMNS, BECAME = marked(random.Random(20))
 LOOKED_FOR = pieces(BECAME)
+BY_BLOCK = {"cohort": "auto"}
+"""Versions that keep quasi-identifiers as they were, and no labels."""
 HOOK = 'env > "$1"; cat "$2" >> "$1"\n'
 
 
@@ -52,7 +54,7 @@ def play(
     """`play(entity=False)`: a job over marked people that has published version 1, in a folder of its own."""
 
     def job_of(folder: Path, url: str, entity: bool) -> MarkedJob:
-        plain = new_job(engine_name, folder, url, **({"entity": "name"} if entity else {}))
+        plain = new_job(engine_name, folder, url, **({"entity": "name", "versions": BY_BLOCK} if entity else {}))
         return MarkedJob(plain.engine, plain.folder, plain.url, plain.settings, BECAME)
 
     server = request.getfixturevalue("postgresql_server") if engine_name == "postgresql" else ""

@@ -7,6 +7,7 @@ from mutation.mutation import Mutation
 ROLLBACK = "tests/release/test_rollback.py"
 FAULTS = "tests/release/test_faults.py"
 MISSING = "tests/release/test_erase_missing.py"
+NODES = "tests/release/test_full_domain_cohorts.py"
 
 RELEASE: tuple[Mutation, ...] = (
     Mutation(
@@ -15,6 +16,23 @@ RELEASE: tuple[Mutation, ...] = (
         "return self.version in common.showing_withdrawn(self.spec, self.store)",
         "return False",
         tests=("tests/release/test_together.py::test_a_version_that_shows_who_has_left_is_not_published_again",),
+    ),
+    Mutation(
+        "retire: the next version has other boxes",
+        "release/apply.py",
+        "run.store, run.ledger.latest, run.ledger.baseline)",
+        "run.store, run.ledger.current, run.ledger.baseline)",
+        tests=(f"{NODES}::test_a_release_that_was_retired_goes_on_with_the_boxes_that_it_had",),
+    ),
+    Mutation(
+        "node: newcomers are shown otherwise than by the versions before",
+        "release/maps.py",
+        'if (stated is not None) != spec.by_boxes and current.joint == "episodes":',
+        "if current is None:",
+        tests=(
+            f"{NODES}::test_all_versions_have_the_same_node_and_show_newcomers_alike",
+            f"{NODES}::test_cohorts_begin_with_a_first_version",
+        ),
     ),
     Mutation(
         "rollback: an erasure is of its own version alone",

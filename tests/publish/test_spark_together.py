@@ -118,6 +118,7 @@ def twins(client: Any, hive: tuple[str, Path], tmp_path: Path, monkeypatch: pyte
 
 
 def test_steady_versions_are_those_of_duckdb(twins: Twins) -> None:
+    twins.more = "versions: {cohort: auto}"
     said = twins.weeks(0, 1, 2)
     assert [Ledger(str(one.spec.path)).rekey().keys for one in (twins.spark, twins.duck)] == [2, 2]
     said += twins.weeks(3, 4)

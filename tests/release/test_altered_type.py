@@ -17,7 +17,7 @@ ZIPS = [f"A{zip_}" for zip_ in PEOPLE["zip"]]
 def test_a_quasi_identifier_that_became_a_number_quotes_no_frozen_value(
     make_job: MakeJob, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    job = make_job(PEOPLE | {"zip": ZIPS}, entity="name")
+    job = make_job(PEOPLE | {"zip": ZIPS}, entity="name", versions={"cohort": "auto"})
     job.set(attributes=job.settings["attributes"] | {"zip": {"role": "quasi_identifier", "hierarchy": "suppress"}})
     assert job.begin().status == "published"
     job.change("UPDATE people SET zip = '4711'")
@@ -35,7 +35,7 @@ def test_a_quasi_identifier_that_became_a_number_quotes_no_frozen_value(
 
 
 def test_after_the_type_is_changed_back_the_job_goes_on(make_job: MakeJob) -> None:
-    job = make_job(PEOPLE | {"zip": ZIPS}, entity="name")
+    job = make_job(PEOPLE | {"zip": ZIPS}, entity="name", versions={"cohort": "auto"})
     job.set(attributes=job.settings["attributes"] | {"zip": {"role": "quasi_identifier", "hierarchy": "suppress"}})
     job.begin()
     job.change("CREATE TABLE before_change AS SELECT * FROM people")

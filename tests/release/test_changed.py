@@ -81,9 +81,9 @@ def test_what_is_refused_passes_where_versions_lag(make_job: MakeJob) -> None:
     job.run()
     insert(job, "n:q:c")
     swap(job, 0, 1)
-    with pytest.raises(Refused, match="on_refusal: hold_back"):
+    with pytest.raises(Refused, match=r"`versions: \{on_refusal: hold_back, cohort: auto\}`"):
         job.run()
-    found = job.set(versions={"on_refusal": "hold_back"}).run()
+    found = job.set(versions={"on_refusal": "hold_back", "cohort": "auto"}).run()
     assert (found.status, found.waiting) == ("published", {"newcomers": 1})
     assert len(shown(job).split()) == 40
 

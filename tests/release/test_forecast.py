@@ -40,7 +40,9 @@ def columns_of(people: int) -> dict[str, list[Any]]:
 
 
 def weekly_job(make_job: MakeJob, **settings: Any) -> Job:
-    return make_job(columns_of(PEOPLE), **{"attributes": ATTRIBUTES, "entity": "id", **settings})
+    """Newcomers come by block."""
+    known = {"attributes": ATTRIBUTES, "entity": "id", "versions": {"cohort": "auto"}}
+    return make_job(columns_of(PEOPLE), **{**known, **settings})
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

@@ -10,10 +10,11 @@ import pytest
 from qblock.errors import Refused
 from qblock.release.dry_run import dry_run
 from qblock.release.preview import preview
+from qblock.release.retire import retire
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import Job, MakeJob
-from release.test_cohorts import come, maps_of
+from release.test_cohorts import cohort_job, come, maps_of
 from release.test_maps import boxes, map_job
 
 pytestmark = pytest.mark.either_engine
@@ -45,6 +46,8 @@ def test_newcomers_have_labels_of_the_levels_of_the_node_or_above(make_job: Make
     second = job.run()
     assert (second.status, second.rows, second.waiting) == ("published", 63, {})
     assert boxes(job) - before == Counter({("*", "oslo"): 9, ("*", "*"): 6})
+    assert second.in_words == {"age": "suppressed to *", "town": "as it is (4 values), suppressed to * for 10 %"}
+    assert preview(job.spec).levels.next == {"age": 3, "town": 0}
     assert not verify(job.spec).problems
     assert sorted(maps_of(job)[0]["labels"][1]) == [["*", 1, "plain", 4], ["oslo", 0, "plain", 1]]
     # The next cohort is labelled alike, whoever is in it.
@@ -107,7 +110,9 @@ def test_a_version_before_is_shown_again_and_the_next_one_has_all(make_job: Make
             {"search": {"node": {"age": 3, "town": 1}}},
             r"all versions must have one node, and version 1 .* has \[2, 1\]",
         ),
-        ({"versions": {}}, r"newcomers in cohorts, and at a node all versions must .* Write `versions: \{newcomers"),
+        ({"versions": {"cohort": 6}}, r"newcomers in cohorts, and at a node all .* Leave out `versions.cohort`, or"),
+        ({"versions": {"on_refusal": "refuse"}}, r"newcomers in cohorts, .* Leave out `versions.on_refusal`, or"),
+        ({"suppression_limit": 0.01, "versions": {}}, r"in cohorts, .* Cohorts need `suppression_limit: 0`, or"),
     ],
 )
 def test_all_versions_have_the_same_node_and_show_newcomers_alike(
@@ -122,8 +127,25 @@ def test_all_versions_have_the_same_node_and_show_newcomers_alike(
 
 
 def test_cohorts_begin_with_a_first_version(make_job: MakeJob) -> None:
-    job = node_job(make_job, versions={})
+    job = node_job(make_job, versions={"cohort": "auto"})
     first = job.begin()
     assert first.node == {"age": 2, "town": 1}
-    with pytest.raises(Refused, match=r"newcomers by block, .* Leave out `versions: \{newcomers: \{within: 4\}\}`"):
+    with pytest.raises(Refused, match=r"newcomers by block, .* Write `versions: \{cohort: auto\}`, or"):
+        job.set(versions={}).run()
+    with pytest.raises(Refused, match=r"Write `versions: \{cohort: auto\}` instead of `newcomers`, or"):
         job.set(versions={"newcomers": {"within": 1}}).run()
+
+
+@pytest.mark.parametrize("recoding", ["multidimensional", "full_domain"])
+def test_a_release_that_was_retired_goes_on_with_the_boxes_that_it_had(make_job: MakeJob, recoding: str) -> None:
+    job = node_job(make_job) if recoding == "full_domain" else cohort_job(make_job, within=1)
+    first = job.begin()
+    before = boxes(job)
+    retire(job.spec)
+    with pytest.raises(Refused, match="--force"):
+        job.run()
+    come(job, range(12))
+    again = job.run(force=True)
+    assert (again.rows, again.waiting) == (first.rows + 12, {})
+    assert not before - boxes(job)
+    assert not verify(job.spec).problems

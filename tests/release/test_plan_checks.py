@@ -92,7 +92,7 @@ def test_what_search_refuses_for_sizes_plan_refuses(make_job: MakeJob) -> None:
 
 
 def test_a_plan_that_can_run_is_as_before(make_job: MakeJob) -> None:
-    job = job_of(make_job)
+    job = job_of(make_job, versions={"cohort": "auto"})
     steps = preview(job.spec).steps
     assert job.run().status == "published"
     assert [step.step for step in preview(job.spec).steps] == [step.step for step in steps]

@@ -75,7 +75,7 @@ def refused(job: Job, **options: Any) -> str:
             "made with other columns",
         ),
         (
-            {"entity": "name"},
+            {"entity": "name", "versions": {"cohort": "auto"}},
             RETYPED.format("zip", "zip::integer"),
             {},
             "column zip is of type",

@@ -358,8 +358,7 @@ def test_the_worked_scenarios_of_holding_back(make_job: MakeJob, scenarios: list
 
 def test_newcomers_wait_for_as_many_as_the_first_version_says(make_job: MakeJob) -> None:
     """Without a number in the spec; 13 of a block with two values as often, since 2 / 2**11 is below 1 in 1000."""
-    job = people_job(make_job, SIXTEEN)
-    del job.settings["versions"]
+    job = people_job(make_job, SIXTEEN).set(versions={"cohort": "auto"})
     job.run()
     insert(job, " ".join(f"n{i:02}:q:{'ab'[i % 2]}" for i in range(10)))
     found = job.run()

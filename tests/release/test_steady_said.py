@@ -16,6 +16,7 @@ from qblock.ledger.history import history
 from qblock.ledger.stores import store_of
 from qblock.release.preview import preview
 from qblock.spec import read_spec
+from qblock.spec.model import Newcomers
 from qblock.versions.crosswalk import open_crosswalk
 from qblock.versions.pending.decision import rules_of
 from release.jobs import Job, MakeJob
@@ -141,6 +142,37 @@ def test_a_cohort_is_a_number_or_auto(tmp_path: Path) -> None:
     text = "versions: {cohort: some}\n"
     with pytest.raises(InputError, match="'some' is not a number of people; write a whole number from 1, or auto"):
         read_spec(TWO_ATTRIBUTES + text, tmp_path / "spec.yaml", {})
+
+
+COHORTS = "newcomers: {within: 4, box: auto}"
+
+
+@pytest.mark.parametrize("recoding", ["full_domain", "multidimensional"])
+@pytest.mark.parametrize(
+    ("versions", "more", "way"),
+    [
+        ("", "", "cohorts"),
+        (COHORTS, "", "cohorts"),
+        ("cohort: auto", "", "block"),
+        ("cohort: 9", "", "block"),
+        ("audience: [others]", "", "block"),
+        ("on_refusal: refuse", "", "block"),
+        ("", "suppression_limit: 0.1", "block"),
+        (f"{COHORTS}, cohort: auto", "", "keep one of the two"),
+    ],
+)
+def test_newcomers_are_cohorts_unless_the_spec_says_cohort_or_they_cannot_be(
+    tmp_path: Path, recoding: str, versions: str, more: str, way: str
+) -> None:
+    text = TWO_ATTRIBUTES.replace("SENSITIVE", "value") + f"search: {{recoding: {recoding}}}\n{more}\n"
+    text += f"versions: {{{versions}}}\n"
+    if way not in ("cohorts", "block"):
+        with pytest.raises(InputError, match=way):
+            read_spec(text, tmp_path / "spec.yaml", {})
+        return
+    spec = read_spec(text, tmp_path / "spec.yaml", {})
+    assert (spec.newcomers == Newcomers(), spec.shows_weights) == (way == "cohorts", way == "cohorts")
+    assert spec.cohort == (9 if "9" in versions else "auto")
 
 
 def test_a_model_of_one_attribute_does_not_make_up_for_one_of_another(tmp_path: Path) -> None:

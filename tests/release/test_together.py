@@ -96,7 +96,7 @@ def crossed_columns(make_job: MakeJob) -> Job:
 
 def crossed(make_job: MakeJob) -> Job:
     """A job whose first version showed y alone, and whose best node would now show x alone."""
-    job = crossed_columns(make_job).set(search={"node": [1, 0]})
+    job = crossed_columns(make_job).set(search={"node": [1, 0]}, versions={"cohort": "auto"})
     job.run()
     return job.set(search={"choose_by": "height"}, versions={"on_refusal": "refuse"})
 

@@ -24,6 +24,7 @@ from release.test_waiting import events, insert, people_job, shown
 
 pytestmark = pytest.mark.either_engine
 
+BY_BLOCK = {"cohort": "auto"}
 TEN = " ".join(f"p{i}:q:{'ab'[i % 2]}" for i in range(10))
 
 
@@ -73,7 +74,7 @@ def test_an_entity_column_that_was_recoded_makes_nobody_new(make_job: MakeJob) -
     with open_task(job.spec) as task:
         digest = source_digest(task.source)
     with pytest.raises(TurnoverRefused, match="no line confirms it"):
-        job.set(versions={"confirm": digest}).run(confirm=False)
+        job.set(versions={"on_refusal": "refuse", "confirm": digest}).run(confirm=False)
     assert not events(job, "confirmed")
 
 
@@ -92,11 +93,11 @@ def test_most_of_the_people_may_be_confirmed_by_the_digest_of_the_source(make_jo
     # It says the same again, until the digest of this source is named.
     for versions in ({}, {"confirm": "0" * 64}):
         with pytest.raises(TurnoverRefused) as again:
-            job.set(versions=versions).run(confirm=False)
+            job.set(versions=BY_BLOCK | versions).run(confirm=False)
         assert again.value.confirm == error.confirm
     job.change("UPDATE people SET value = 'bx' WHERE id = 'p0-new'")
     with pytest.raises(TurnoverRefused) as other:
-        job.set(versions={"confirm": error.confirm}).run(confirm=False)
+        job.set(versions=BY_BLOCK | {"confirm": error.confirm}).run(confirm=False)
     assert other.value.confirm != error.confirm
     job.change("UPDATE people SET value = 'ax' WHERE id = 'p0-new'")
     found = job.run(confirm=False)
@@ -262,5 +263,5 @@ def test_the_result_carries_what_to_confirm(make_job: MakeJob, capsys: pytest.Ca
     for answer in answers:
         assert (answer["status"], answer["exit_status"]) == ("refused", 3)
         assert answer["confirm"] in answer["reason"]
-    job.set(versions={"confirm": answers[0]["confirm"]})
+    job.set(versions=BY_BLOCK | {"confirm": answers[0]["confirm"]})
     assert run(["release", str(job.spec.path), "--json", "--quiet"]) == 0

@@ -38,6 +38,7 @@ from qblock.profiling.profiles import FEW, Table, profile
 from qblock.profiling.ranges import with_edges, with_ends, with_finest
 from qblock.profiling.text_types import TextTypes, recognize
 from qblock.profiling.unique_sets import UniqueSet
+from qblock.spec.model import WEIGHTS_NAME
 from qblock.spec.source_file import ending
 from qblock.warehouse import TableName, Warehouse
 from qblock.warehouse.engines import ENGINES, database_file, files_warehouse, only_reads, open_warehouse, parse_url
@@ -319,7 +320,16 @@ def render(
         steady=entity.chosen is not None,
         engine=ENGINES[engine],
         only_read=only_read,
+        names={} if entity.chosen is None else _names(proposals),
     )
+
+
+def _names(proposals: Sequence[Proposal]) -> dict[str, Any]:
+    """What is published beside the table's columns by other names, where one of these has the name of the weights."""
+    taken = {p.name.casefold() for p in proposals}
+    others = (f"share_present{suffix}" for suffix in ("", *(f"_{i}" for i in range(2, len(taken) + 2))))
+    name = next(name for name in others if name not in taken)
+    return {"names": {WEIGHTS_NAME: name}} if WEIGHTS_NAME in taken else {}
 
 
 @cache

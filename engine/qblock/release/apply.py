@@ -141,7 +141,7 @@ class Snapshot(Step):
         spec = run.policy.begin(run.ledger.current, digests)
         check_comparable_versions(run)
         session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
-        stated = inherited_map(run.spec, run.store, run.ledger.current)
+        stated = inherited_map(run.spec, run.store, run.ledger.latest, run.ledger.baseline)
         precheck_source(run, session, refused, labels=stated is not None)
         run.fingerprint = fingerprint(run, session)
         if is_unchanged(run):
@@ -192,7 +192,9 @@ class Choose(Step):
         stated = None if run.named is None else run.named.stated
         result = run_search(run.task, progress=run.progress, best_only=best_only, stated=stated)
         inherited = KEPT if run.policy.inherited is not None else None
-        inherited = KEPT_MAP if run.task.source.recoding is not None else inherited
+        recoding = run.task.source.recoding
+        if recoding is not None:
+            inherited = KEPT_MAP if recoding.stated["splits"] else KEPT
         if inherited is not None:
             fails = "" if result.chosen is not None else f", and fails: {result.why}"
             result = replace(result, why=inherited + fails)

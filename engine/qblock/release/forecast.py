@@ -122,7 +122,12 @@ def churn_of(spec: Spec, share: float | None) -> Churn | None:
 def forecasts(spec: Spec) -> bool:
     """Whether there is a forecast of nodes or boxes: of a map with cohorts `frontier` says what a year comes to, where
     people have one row each."""
-    return spec.search.recoding == "full_domain" or spec.newcomers is None or spec.bundles
+    return spec.search.recoding == "full_domain" or not _of_frontier(spec)
+
+
+def _of_frontier(spec: Spec) -> bool:
+    """Whether `frontier` simulates what later versions come to: there is no choice of nodes by then."""
+    return spec.newcomers is not None and not spec.bundles
 
 
 def forecast_of_search(result: SearchResult, churn: Churn | None, store: Store | None = None) -> Forecast | None:
@@ -135,7 +140,7 @@ def forecast_of_search(result: SearchResult, churn: Churn | None, store: Store |
     before = published(spec, store, churn)
     if before is not None and before.forecast is not None:
         return before.forecast
-    if churn is None or result.chosen is None:
+    if churn is None or result.chosen is None or (before is not None and _of_frontier(spec)):
         return None
     if result.recoded is not None:
         if before is not None:
@@ -154,7 +159,7 @@ def of_task(result: SearchResult, churn: Churn, settled: Node | None = None) -> 
     if settled is not None:
         nodes = [settled] if settled in task.lattice else []
     else:
-        cohort = spec.versions.cohort
+        cohort = spec.cohort
         closing = max(2 * rules.k, 2) if cohort == "auto" else cohort
         nodes = candidates(result, closing / (churn.coming * MOST_WAIT))
     known: dict[Any, int | None] = {}
@@ -244,7 +249,7 @@ def _of_node(task: Task, node: Node, rules: Rules, churn: Churn, known: dict[Any
             known[columns] = size_for(spec, references, columns, rules.k)
         return known[columns]
 
-    declared, closing = spec.versions.cohort, _together(spec, rules)
+    declared, closing = spec.cohort, _together(spec, rules)
     if closing is not None or declared != "auto":
         cohorts: list[int | None] = [None if declared == "auto" else declared] * blocks
     else:
@@ -305,7 +310,7 @@ def _of_state(
         return None if node is None else PublishedState(node)
     versions, state = recorded(crosswalk, spec.release), counts_by_block(crosswalk, spec.release)
     churn = churn or churn_so_far(events, sum(sum(counts.values()) for counts in state.values()))
-    if churn is None:
+    if churn is None or _of_frontier(spec):
         return PublishedState(steady.node)
     first = next(version for version in versions if version.key.version == steady.first)
     rules = rules_of(spec, shared(spec, versions))

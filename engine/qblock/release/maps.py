@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from qblock.errors import InputError, QblockError, Refused
+from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.store import Store
@@ -22,7 +24,7 @@ SWITCHED = (
 )
 OTHER_NEWCOMERS = (
     "version {} of release {} was published with newcomers {}, and at a node all versions must show them so; nothing "
-    "is published. {} `versions: {{newcomers: {{within: 4}}}}`, or write {unprotected}"
+    "is published. {}, or write {unprotected}"
 )
 OTHER_NODE = (
     "{}: all versions must have one node, and version {} of release {} has {}; nothing is published. Pin that one, or "
@@ -38,29 +40,44 @@ class NamedMap:
     stated: Mapping[str, Any]
 
 
-def inherited_map(spec: Spec, store: Store, current: RecordedEvent | None) -> Mapping[str, Any] | None:
-    """The map that the next version has; None where one is to be searched for, or the release has a node.
+def inherited_map(
+    spec: Spec, store: Store, current: RecordedEvent | None, text: str | None = None
+) -> Mapping[str, Any] | None:
+    """The map that the next version has; None where one is to be searched for, or the release has a node. current: of
+    the version that readers see, or saw last; text: of what is kept with it, if it was read.
 
     Raises Refused where the spec asks for another recoding than the published version has, another node, or newcomers
     in cohorts at a node that was published without them, QblockError for what is kept with it and was altered.
     """
     if current is None or current.version is None or spec.versions.joint == "none":
         return None
-    stated = map_of(spec, store, current)
+    stated = map_of(spec, store, current, text)
     full_domain = spec.search.recoding == "full_domain"
     split = stated is not None and bool(stated["splits"])
     if split if full_domain else stated is None:
         was = ("with a recoding map", "multidimensional") if split else ("at a node", "full_domain")
         wanted = spec.search.recoding
         raise Refused(SWITCHED.format(current.version, spec.release, was[0], wanted, was[1], unprotected=UNPROTECTED))
-    if (stated is not None) != spec.by_boxes:
-        how, remedy = ("in cohorts", "Write") if stated is not None else ("by block", "Leave out")
+    # Of a version that was not checked together that is what is said.
+    if (stated is not None) != spec.by_boxes and current.joint == "episodes":
+        how = "by block" if stated is None else "in cohorts"
+        remedy = _shown_alike(spec)
         raise Refused(OTHER_NEWCOMERS.format(current.version, spec.release, how, remedy, unprotected=UNPROTECTED))
     node = current.node if stated is None else tuple(stated["start"])
     if spec.lags and spec.pinned not in (None, node):
         where, shown = spec.at("search", "node"), list(node or ())
         raise Refused(OTHER_NODE.format(where, current.version, spec.release, shown, unprotected=UNPROTECTED))
     return stated
+
+
+def _shown_alike(spec: Spec) -> str:
+    """How newcomers are shown the other way than the spec says: by block, or in cohorts."""
+    if spec.newcomers is not None:
+        instead = "" if spec.versions.newcomers is None else " instead of `newcomers`"
+        return f"Write `versions: {{cohort: auto}}`{instead}"
+    if not spec.lags:
+        return "Leave out `versions.on_refusal`"
+    return f"Cohorts need {spec.without_cohorts}" if spec.without_cohorts else "Leave out `versions.cohort`"
 
 
 def named_map(spec: Spec, store: Store) -> NamedMap | None:
@@ -105,15 +122,33 @@ def map_named_by(spec: Spec) -> Mapping[str, Any] | None:
     return None if named is None else named.stated
 
 
-def map_of(spec: Spec, store: Store, event: RecordedEvent) -> Mapping[str, Any] | None:
-    """The map that a version was published with, None for a node. Raises QblockError where it was altered."""
+def map_of(spec: Spec, store: Store, event: RecordedEvent, text: str | None = None) -> Mapping[str, Any] | None:
+    """The map that a version was published with, None for a node. text: of what is kept with it, if it was read.
+
+    Raises QblockError where it was altered.
+    """
     if event.node is not None or event.version is None:
         return None
-    with store.read() as reader:
-        text = reader.reference(spec.release, event.version)
+    if text is None:
+        with store.read() as reader:
+            text = reader.reference(spec.release, event.version)
     if text is None or kept_digest(text) != event.reference_digest:
         raise QblockError(f"the quantities kept with version {event.version}, its map among them, were altered")
     return Kept.of_text(text).map
+
+
+def node_of(spec: Spec, store: Store, event: RecordedEvent) -> Node | None:
+    """The node that a version was published at, also where it is kept as a map that splits nothing.
+
+    None of another map, and of one that was altered or is gone, which is said where it is needed.
+    """
+    if event.node is not None:
+        return event.node
+    with suppress(QblockError):
+        stated = map_of(spec, store, event)
+        if stated is not None and not stated["splits"]:
+            return tuple(stated["start"])
+    return None
 
 
 FIRST: RangesShown = "columns"

@@ -20,7 +20,7 @@ from qblock.release.apply import plan
 from qblock.release.forecast import churn_of, forecasts, published
 from qblock.release.frontier import expected_of_task
 from qblock.release.job import Plan
-from qblock.release.maps import inherited_map, ranges_now
+from qblock.release.maps import inherited_map, node_of, ranges_now
 from qblock.release.prechecks import source_digest, turnover_refusal
 from qblock.release.retype import type_note
 from qblock.results.release import Planned
@@ -171,15 +171,19 @@ def _next_version(planned: Plan) -> tuple[dict[str, Any] | None, dict[str, Any] 
             raise  # a run would end so
         except QblockError as error:
             notes = [f"what waits could not be looked at: {error}"]
-    return _levels(spec, spec.pinned if spec.pinned is not None else node, current.event), changes, notes
+    at = node_of(spec, store, current.event)
+    if current.event.node is None:
+        node = at  # the state is of the labels of a map
+    return _levels(spec, spec.pinned if spec.pinned is not None else node, current.event, at), changes, notes
 
 
-def _levels(spec: Spec, node: Node | None, current: RecordedEvent) -> dict[str, Any] | None:
-    if current.node is None or current.quasi_identifiers is None:
+def _levels(spec: Spec, node: Node | None, current: RecordedEvent, at: Node | None) -> dict[str, Any] | None:
+    """at: the node that the newest version has."""
+    if at is None or current.quasi_identifiers is None:
         return None
     return {
         "version": current.version,
-        "current": dict(zip(current.quasi_identifiers, current.node, strict=True)),
+        "current": dict(zip(current.quasi_identifiers, at, strict=True)),
         "next": None if node is None else dict(zip(spec.quasi_identifiers, node, strict=True)),
     }
 

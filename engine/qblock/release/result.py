@@ -49,14 +49,43 @@ def weighed_words(detail: Mapping[str, Any]) -> str:
     return f"the weights of {_count(cells, 'joint cell')} changed, since people left or came back"
 
 
-def seen_in_words(spec: Spec, node: Mapping[str, int], counted: Counted | None) -> dict[str, str]:
+def seen_in_words(
+    spec: Spec, node: Mapping[str, int], counted: Counted | None, stated: Mapping[str, Any] | None = None
+) -> dict[str, str]:
     """What readers see of each quasi-identifier: at the levels of a node, or, where it has none, in the boxes of a
     recoding map: `7 labels such as 40-59 for 65 %, suppressed to * for 2 %`. counted: the published rows, where they
-    were counted again."""
+    were counted again. stated: the map as it is kept; one that splits nothing is read as its node."""
     of_labels: dict[str, Counter[str]] = {} if counted is None else _rows_of_labels(spec, counted)
-    if node:
-        return dict(node_in_words(spec, node, {name: len(rows.keys() - {TOP}) for name, rows in of_labels.items()}))
-    return {name: _boxes_in_words(rows) for name, rows in of_labels.items()}
+    coarser: dict[str, Counter[str]] = {}
+    if not node and stated is not None and not stated["splits"]:
+        node = dict(zip(spec.quasi_identifiers, stated["start"], strict=True))
+        for i, (name, rows) in enumerate(of_labels.items()):
+            above = _above(stated, i)
+            coarser[name] = Counter({label: rows.pop(label) for label in rows.keys() & above})
+    if not node:
+        return {name: _boxes_in_words(rows) for name, rows in of_labels.items()}
+    values = {name: len(rows.keys() - {TOP}) for name, rows in of_labels.items()}
+    words = dict(node_in_words(spec, node, values))
+    return {name: said + _coarser_in_words(coarser.get(name), of_labels.get(name)) for name, said in words.items()}
+
+
+def _above(stated: Mapping[str, Any], i: int) -> set[str]:
+    """The labels of an attribute that boxes of newcomers have above the level of a node."""
+    of_cohorts = (cohort["labels"][i] for cohort in stated.get("cohorts", ()))
+    return {label for labels in of_cohorts for label, level, *_ in labels if level > stated["start"][i]}
+
+
+def _coarser_in_words(coarser: Counter[str] | None, rows: Counter[str] | None) -> str:
+    """The rows whose labels are above those of a node, after what is said of it; empty where there are none."""
+    if not coarser or rows is None:
+        return ""
+    total = coarser.total() + rows.total()
+    suppressed = coarser.pop(TOP, 0)
+    parts = [f"{SUPPRESSED} for {percent(suppressed / total)}"] if suppressed else []
+    if coarser:
+        like = min(coarser, key=lambda label: (-coarser[label], label))
+        parts.insert(0, f"coarser such as {like} for {percent(coarser.total() / total)}")
+    return "".join(f", {part}" for part in parts)
 
 
 def _rows_of_labels(spec: Spec, counted: Counted) -> dict[str, Counter[str]]:

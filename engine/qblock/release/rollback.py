@@ -295,6 +295,6 @@ class _Rollback(Job):
             "search": {},
             "waiting": {},
             "lag": {},
-            "in_words": seen_in_words(self.spec, node, self.counted),
+            "in_words": seen_in_words(self.spec, node, self.counted, self.baseline.map),
         }
         return Published.model_validate(fields)

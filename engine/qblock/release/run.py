@@ -162,6 +162,11 @@ class LedgerState:
         return None if self.current is None else self.current.version
 
     @property
+    def latest(self) -> RecordedEvent | None:
+        """The event of the version that readers see; of a release that was retired, of the last one that they saw."""
+        return self.current or max(self.shown.values(), key=lambda event: event.number, default=None)
+
+    @property
     def digests(self) -> dict[int, str | None]:
         """Of the content of each version."""
         return {version: event.content_digest for version, event in self.shown.items()}
@@ -422,7 +427,7 @@ class Run(Job):
             return Published.model_validate({**self.remembered, **now, "in_words": said})
         outcome, chosen = self.searched.outcome, self.chosen
         levels = dict(zip(self.spec.quasi_identifiers, chosen.assessment.node, strict=True))
-        node = {} if self.boxes is not None else levels
+        node, recoding = {} if self.boxes is not None else levels, self.task.source.recoding
         fields = {
             "status": "unchanged" if self.unchanged else "published",
             "release": self.spec.release,
@@ -440,7 +445,7 @@ class Run(Job):
             "joint": joint_check(self.spec),
             "notes": self._notes(),
             "search": self._searched(),
-            "in_words": seen_in_words(self.spec, node, self.counted),
+            "in_words": seen_in_words(self.spec, node, self.counted, None if recoding is None else recoding.stated),
         }
         return Published.model_validate(fields | now)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import sqlalchemy as sa
 
@@ -72,7 +75,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> Verified:
         "not_recomputed": checks.not_recomputed,
         "recomputed_privately": checks.privately,
         "problems": list(dict.fromkeys(problems)),
-        "in_words": seen_in_words(spec, checks.node, checks.counted),
+        "in_words": seen_in_words(spec, checks.node, checks.counted, checks.map),
     }
     return Verified.model_validate(fields)
 
@@ -115,6 +118,7 @@ class _Checks:
         self.not_recomputed: list[str] = []
         self.privately: list[str] = []
         self.node: dict[str, int] = {}
+        self.map: Mapping[str, Any] | None = None
         self.counted: Counted | None = None
 
     def published(self, current: PublishedVersion, text: str | None) -> None:
@@ -177,7 +181,7 @@ class _Checks:
             return
         self._helpers(rows, counted)
         self.node = dict(zip(current.event.quasi_identifiers or (), current.event.node or (), strict=False))
-        self.counted = counted
+        self.map, self.counted = baseline.map, counted
         for number, (requirement, tightest) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
             stage: Stage = "recheck"
             if tightest is None and number in baseline.counts:

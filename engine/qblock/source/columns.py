@@ -45,6 +45,14 @@ def no_rows(spec: Spec) -> str:
     return f"{spec.at('source', 'where')}: no row of the source {table} meets the condition"
 
 
+def nothing_left(spec: Spec, *, uncovered: bool) -> str:
+    """Why nothing of a source can be released. uncovered: whether it has rows, with values that no
+    hierarchy covers."""
+    table = TableName.parse(spec.source.table)
+    none = f"no row of the source {table} has only values that the hierarchies cover" if uncovered else no_rows(spec)
+    return f"{none}: there is nothing to release"
+
+
 def columns_looked_at(spec: Spec) -> tuple[str, ...]:
     """Those that it does without: whether they repeat people, where the spec does not say who a row is about."""
     if spec.entity is not None:

@@ -23,7 +23,7 @@ from qblock.source.columns import (
     checked_columns,
     code_quasi_identifiers,
     code_sensitives,
-    no_rows,
+    nothing_left,
     rows_uncovered,
     without_uncovered,
 )
@@ -196,7 +196,7 @@ def _scan(admitted: Scan, *, computed: bool) -> Scan:
         scanned = replace(admitted, relation=session.store("qblock_raw", sa.select(*columns)))
     first_row = sa.select(sa.literal_column("1").label("one")).select_from(scanned.relation).limit(1).subquery()
     if not session.scalar(sa.select(sa.func.count()).select_from(first_row)):
-        raise Refused(f"{no_rows(spec)}: there is nothing to release")
+        raise Refused(nothing_left(spec, uncovered=False))
     return scanned
 
 
@@ -212,10 +212,7 @@ def _coded_rows(scanned: Scan, quasi: dict[str, Coded], domains: dict[str, Coded
     session.analyze(base)
     rows = check_covered(scanned, base, coding.words, coded, name_values)
     if not rows:
-        table = TableName.parse(spec.source.table)
-        raise Refused(
-            f"no row of the source {table} has only values that the hierarchies cover: there is nothing to release"
-        )
+        raise Refused(nothing_left(spec, uncovered=True))
     return FrequencySets(session, base, coding, rows, entities=entities, memory=of_client(spec.search.memory_limit))
 
 

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
 from qblock.blocks import Ints
+from qblock.errors import Refused
 from qblock.frequency.coding import Coding, packed
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.cuts import shown
@@ -28,6 +29,7 @@ from qblock.source.columns import (
     check_covered,
     code_quasi_identifiers,
     columns_read,
+    nothing_left,
     rows_uncovered,
     without_uncovered,
 )
@@ -168,7 +170,9 @@ class Recoding:
         kept: dict[str, Expression] = {f"c{i}": scan.relation.c[name] for i, name in enumerate(read)}
         leaf = leaf_texts(scan) if spec.by_leaves else []
         kept |= {f"l{i}": text for i, text in enumerate(leaf)}
-        coding, rows = _coded_rows(scan, quasi, f"{prefix}_rows", kept)
+        coding, rows, there = _coded_rows(scan, quasi, f"{prefix}_rows", kept)
+        if not there:  # hierarchies of no values may lack levels that the map has
+            raise Refused(nothing_left(spec, uncovered=self.quarantined > 0))
         words = [f"k{i}" for i in range(coding.words)]
         combinations: Query = sa.select(
             *(rows.c[word] for word in words), sa.cast(sa.func.count(), sa.BigInteger).label("n")
@@ -241,7 +245,7 @@ def leaf_codes(
     (who,) = wanted.c
     chosen = scan.relation.join(wanted, who == scan.relation.c[person])
     scan = replace(scan, relation=sa.select(*scan.relation.c).select_from(chosen).subquery(f"{prefix}_wanted"))
-    coding, rows = _coded_rows(scan, quasi, f"{prefix}_rows", {"person": scan.relation.c[person]})
+    coding, rows, _ = _coded_rows(scan, quasi, f"{prefix}_rows", {"person": scan.relation.c[person]})
     names = ["person", *(f"k{i}" for i in range(coding.words))]
     fetched = session.fetch(sa.select(*(rows.c[name] for name in names))).sort_by(
         [(name, "ascending") for name in names]
@@ -254,13 +258,13 @@ def leaf_codes(
 
 def _coded_rows(
     scan: Scan, quasi: Mapping[str, Coded], name: str, kept: Mapping[str, Expression]
-) -> tuple[Coding, sa.TableClause]:
-    """Rows with the keys of their quasi-identifiers, stored under a name. kept: what stands beside the keys."""
+) -> tuple[Coding, sa.TableClause, int]:
+    """Rows with the keys of their quasi-identifiers, stored under a name, and how many they are. kept: what stands
+    beside the keys."""
     coding = Coding([hierarchy for hierarchy, _ in quasi.values()], ())
     coded = {name: (scan.expression(name), dimension) for name, (_, dimension) in quasi.items()}
     rows = scan.session.store(name, packed(scan.relation, coding, list(coded.values()), (), kept))
-    check_covered(scan, rows, coding.words, coded, name_values=False)
-    return coding, rows
+    return coding, rows, check_covered(scan, rows, coding.words, coded, name_values=False)
 
 
 def stated_map(tree: Tree, read: Mapping[Any, str], boxes: list[int]) -> dict[str, Any]:

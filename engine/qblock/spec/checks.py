@@ -148,7 +148,7 @@ def check_newcomers(document: Document, spec: Spec) -> None:
     """Record why newcomers cannot be shown as the spec says."""
     if spec.versions.newcomers is None:
         return
-    if spec.versions.cohort != "auto":
+    if spec.versions.cohort is not None:
         document.wrong(("versions", "cohort"), "with `newcomers` all who wait are one cohort; keep one of the two")
     if spec.without_cohorts:
         document.wrong(("versions", "newcomers"), f"cohorts of newcomers need {spec.without_cohorts}; or leave it out")

@@ -354,8 +354,8 @@ class Versions:
     newcomers: Newcomers | None = key(
         "How newcomers are shown in boxes of their own.", {"within": 4, "box": "auto"}, default=None
     )
-    cohort: People = key(
-        "Without `newcomers`: how many newcomers of a block are shown together.", "auto", 20, default="auto"
+    cohort: People | None = key(
+        "Instead of `newcomers`: how many newcomers of a block are shown together.", "auto", 20, default=None
     )
     leave: Positive | None = key(
         "How many people of a joint cell leave, or change, together at least; k unless given.", 15, default=None
@@ -500,14 +500,15 @@ class Spec:
 
     @property
     def newcomers(self) -> Newcomers | None:
-        """How newcomers are shown as cohorts; None where they wait in the block that the first version has for them.
-
-        At a node they do unless the spec says otherwise: its blocks are larger, and close sooner.
-        """
-        usual = self.search.recoding == "multidimensional" and self.versions.cohort == "auto"
-        if self.versions.newcomers is not None or not usual or self.without_cohorts:
+        """How newcomers are shown as cohorts; None where they wait in the block that the first version has for them."""
+        if self.versions.newcomers is not None or self.versions.cohort is not None or self.without_cohorts:
             return self.versions.newcomers
         return Newcomers()
+
+    @property
+    def cohort(self) -> int | Literal["auto"]:
+        """How many newcomers of a block are shown together, where they wait in it."""
+        return self.versions.cohort or "auto"
 
     @property
     def by_leaves(self) -> bool:

@@ -326,6 +326,7 @@ def refusal(crosswalk: Crosswalk, task: Task, candidate: Candidate, verdict: Ver
     changed = changed_values(crosswalk, spec, candidate) if linked else None
     coarser = "ask for larger boxes (a larger k)" if of_map else "pin a coarser node (search.node)"
     same = "keep the published map (search.node: {version: N})" if of_map else "keep the published node (search.node)"
+    by_block = "" if of_map else ", cohort: auto"  # at a node newcomers are shown as those of the first version
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
     if verdict.versions == 1 and spec.by_rows:
         return (
@@ -349,8 +350,8 @@ def refusal(crosswalk: Crosswalk, task: Task, candidate: Candidate, verdict: Ver
         f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
         f"look the same in every version ever published{same_cell}. {because}{more}{leavers}Nothing is published; "
         f"{same}, wait until {groups} come in larger groups, or write "
-        "`versions: {on_refusal: hold_back}`, with which versions lag behind the source until they pass. What else is "
-        f"left is {UNPROTECTED}"
+        f"`versions: {{on_refusal: hold_back{by_block}}}`, with which versions lag behind the source until they pass. "
+        f"What else is left is {UNPROTECTED}"
     )
 
 

@@ -247,7 +247,7 @@ def check_cohorts(spec: Spec) -> None:
 
 def cohort_size(spec: Spec) -> int:
     """The size that a spec declares, or the least that it could. Raises InputError for one that no block may have."""
-    least, declared = least_rows(spec.privacy), spec.versions.cohort
+    least, declared = least_rows(spec.privacy), spec.cohort
     if declared == "auto":
         return least
     if declared < least:

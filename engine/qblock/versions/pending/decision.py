@@ -448,7 +448,7 @@ def sizes_of(crosswalk: Crosswalk, spec: Spec, state: State, first: RecordedVers
     """The sizes of a release's batches of newcomers, as far as they are known."""
     references = cache(lambda: first.references)
     size = size_of_bundles if spec.bundles else size_of
-    cohort = spec.versions.cohort
+    cohort = spec.cohort
 
     def sized(counts: ByValues) -> int | None:
         return size(spec, references(), rules.k, counts)
