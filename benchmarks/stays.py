@@ -109,6 +109,11 @@ class Patients:
         self.shares = shares / shares.sum()
         self.first = self._stays(patients, patients)
 
+    @property
+    def size(self) -> int:
+        """How many rows the source has."""
+        return self.rows
+
     def week(self) -> tuple[pa.Table, pa.Table]:
         rows = self.rows
         corrected = self.random.choice(rows, rows // CORRECTED, replace=False)
