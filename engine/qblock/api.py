@@ -90,6 +90,7 @@ _MODULES = {
     "qblock.releases": "Ledger Release audit_table compared",
     "qblock.report.render": "Format Report",
     "qblock.results.audit": ("Attacked Audited BeliefChange Beliefs Compared ComparedRecodings Disclosures"),
+    "qblock.results.check": "SpecChecked",
     "qblock.results.base": "Answer Forecast Frontier Guarantee Reached",
     "qblock.results.release": (
         "DryRun Ended Erased Event Failed Grants MarginTrend History Planned Published Rekeyed Retyped "

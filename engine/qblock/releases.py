@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,7 @@ class Release:
         share of the people who come, and leave, in each run, for `forecast`; by default as in the runs so far. Raises
         InputError for a churn of versions that do not lag.
         """
+        from qblock.checks import would_stop
         from qblock.search.result import refusal, suppressed_attributes
         from qblock.search.run import open_task, run_search
         from qblock.source.in_words import levels_in_words
@@ -102,6 +104,8 @@ class Release:
                 stated=self._named_map(),
             )
             task.warnings += later_versions(self.spec)
+            if result.chosen is not None:
+                task.warnings += would_stop(task, result)
             refused = None if result.chosen is not None else str(refusal(result))
             shows_nothing = [attribute.to_json() for attribute in suppressed_attributes(result)]
             expected = {}
@@ -391,6 +395,23 @@ class Release:
         with open_task(self.spec, name_values=self.name_values) as task:
             files = write_hierarchies(task, Path(directory), force=force, layout=layout)
         return results.search.HierarchyFiles(files=tuple(files))
+
+    def check(self) -> results.check.SpecChecked:
+        """What the spec takes for granted and the data do not bear out: of the pinned node, else of any."""
+        from qblock.checks import check, unanswered
+        from qblock.search.nodes import pinned_node
+        from qblock.search.run import open_task
+
+        with open_task(self.spec, name_values=self.name_values) as task:
+            node = None if self.spec.pinned is None else pinned_node(task, self.spec.pinned)
+            findings = check(task, node, datetime.now(UTC).date())
+            fields = {
+                "release": self.spec.release,
+                "rows": task.source.rows,
+                "checks": [vars(finding) for finding in findings],
+                "notes": unanswered(self.spec, findings),
+            }
+        return results.check.SpecChecked.model_validate(fields)
 
     def check_hierarchies(self) -> results.search.Checked:
         """Check that every hierarchy is nested and covers every value. Raises InputError with what is missing."""

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from qblock.blocks import Reference
+from qblock.checks import refuse_dependencies, refuse_single_rows
 from qblock.errors import InputError, Refused, hide_tracebacks
 from qblock.profiling.columns import FILE, Proposal, propose
 from qblock.profiling.first_spec import init
@@ -23,7 +24,7 @@ from qblock.profiling.people import Who, find
 from qblock.profiling.profiles import Table
 from qblock.profiling.profiles import profile as profiles_of
 from qblock.profiling.unique_sets import sentence
-from qblock.publish.copy import PublishedColumn, copy_of, disclosure, label_codes, nearly_unique
+from qblock.publish.copy import PublishedColumn, copy_of, label_codes
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import Counted, count_again, differences
 from qblock.release.prechecks import source_digest
@@ -164,13 +165,12 @@ def _anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
             raise InputError("search.node: a table has no versions; leave it out, and a map is searched for")
         spec = replace(spec, versions=replace(spec.versions, joint="none"))
         task = stack.enter_context(open_task(spec, name_values=False, warehouse=warehouse))
-        names = nearly_unique(task)
-        if names:
-            raise disclosure(spec, names)
+        refuse_single_rows(task)
         result = run_search(task)
         chosen = result.chosen
         if chosen is None:
             raise refusal(result)
+        refuse_dependencies(task, result)
         warnings = list(task.warnings)
         source = source_digest(task.source)
         if result.recoded is not None:

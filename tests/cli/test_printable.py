@@ -62,6 +62,7 @@ CALLS: dict[str, list[tuple[Any, ...]]] = {
         ("search", "s.yaml", "--explain-sql"),
         ("search", "new/map.yaml"),
     ],
+    "check": [("check", "s.yaml")],
     "audit": [("audit", "s.yaml", "--all", *BAYES), ("audit", *OF_TABLE)],
     "compare": [("compare", "s.yaml"), ("compare", "s.yaml", "--recoding", "both")],
     "grants": [("grants", "s.yaml")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutation.faults_adversary import ADVERSARY
+from mutation.faults_checks import CHECKS
 from mutation.faults_counts import DIVERSITY, SHARED
 from mutation.faults_declared import VALUES
 from mutation.faults_distances import CLOSENESS, LIKENESS, PROXIMITY
@@ -47,5 +48,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     *ROLLED_UP,
     *RECODING,
     *REPORT,
+    *CHECKS,
     *VIEWS,
 )

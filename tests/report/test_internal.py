@@ -24,7 +24,7 @@ from qblock.results.report import Internal
 from qblock.search.compare import compare
 from qblock.search.compare_results import to_json
 from qblock.search.run import open_task, run_search
-from report.test_read import QUASI, VISITS
+from report.test_read import ACCEPT, QUASI, VISITS
 
 NONE = {"joint": "none"}
 VALUES = {"disease": 4, "cost": 6}
@@ -37,7 +37,7 @@ MODELS = [
 
 def visits(make_job: MakeJob, **settings: Any) -> Job:
     given = {"attributes": QUASI, "privacy": MODELS, "search": {"choose_by": "loss"}, "versions": NONE}
-    return make_job(VISITS, {"age": "INTEGER", "cost": "INTEGER"}, **{**given, **settings})
+    return make_job(VISITS, {"age": "INTEGER", "cost": "INTEGER"}, accept=ACCEPT, **{**given, **settings})
 
 
 def searched(job: Job, privacy: list[dict[str, Any]]) -> tuple[int, float | None]:

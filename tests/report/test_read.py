@@ -26,6 +26,7 @@ VISITS: dict[str, list[Any]] = {
     "disease": ["flu", "heart", "cancer", "flu", "flu", "flu", None, "heart", "flu"] * 4,
     "cost": [100, 110, 900, 120, 130, 950] * 6,
 }
+ACCEPT = [{"check": "determines", "column": "cost", "of": "age", "because": "three rows of each"}]
 QUASI = {
     "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 50]}},
     "sex": {"role": "quasi_identifier", "hierarchy": "suppress"},
@@ -36,7 +37,7 @@ QUASI = {
 
 def visits(make_job: MakeJob, **settings: Any) -> Job:
     given = {"attributes": QUASI, "privacy": [{"k_anonymity": {"k": 2}}], "search": {"node": [1, 0]}, "versions": NONE}
-    return make_job(VISITS, {"age": "INTEGER", "cost": "INTEGER"}, **{**given, **settings})
+    return make_job(VISITS, {"age": "INTEGER", "cost": "INTEGER"}, accept=ACCEPT, **{**given, **settings})
 
 
 def check_figures(job: Job, shown: Published) -> None:

@@ -20,6 +20,7 @@ GOLDEN = {
 }
 CLASSES: list[type] = [
     *(
+        model.Accepted,
         model.Spec,
         model.Attribute,
         model.Source,

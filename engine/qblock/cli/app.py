@@ -28,6 +28,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "init": start.init,
     "schema": start.schema,
     "search": search.search,
+    "check": search.check_spec,
     "audit": search.audit,
     "compare": compare.compare,
     "grants": search.grants,
@@ -53,6 +54,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "qblock search release.yaml --nodes minimal",
         "qblock search release.yaml --explain-sql --node age=2,sex=1",
     ),
+    "check": ("qblock check release.yaml", "qblock check release.yaml --json"),
     "audit": (
         "qblock audit release.yaml --node age=2,sex=1 --all",
         "qblock audit --url duckdb:///patients.duckdb --table main.patients \\\n    -q age -q sex -s diagnosis",

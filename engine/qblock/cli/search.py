@@ -47,7 +47,18 @@ from qblock.files import check_output
 from qblock.printable import printable, printable_sql
 
 if TYPE_CHECKING:
-    from qblock.api import Audited, Beliefs, Checked, Chosen, Grants, Guarantee, Release, Searched, SuppressedAttribute
+    from qblock.api import (
+        Audited,
+        Beliefs,
+        Checked,
+        Chosen,
+        Grants,
+        Guarantee,
+        Release,
+        Searched,
+        SpecChecked,
+        SuppressedAttribute,
+    )
 
 TIGHTEST = "tightest: the strongest parameter that this table satisfies. "
 REQUESTED = "asked, holds: what the spec asks for; blank where it asks for nothing."
@@ -434,6 +445,27 @@ def _checked(checked: Checked) -> Lines:
     cells = [list(row) for row in checked.rows_shown()]
     yield table("", ["quasi-identifier", "height", "labels at each level, leaf first"], cells)
     yield f"Every hierarchy is nested and covers all {checked.rows:,} rows of the source."
+
+
+def check_spec(spec: SpecPath, json_: Json = False) -> None:
+    """Hold what the spec takes for granted against the data: a figure and a remedy for each finding, the worst first.
+
+    Columns that tell what generalization hides, or that single out rows, stop a release (exit status 3) unless the spec
+    accepts them: `accept: [{check: determines, column: birth_year, of: age, because: "..."}]`. Publishes nothing.
+    """
+    checked = load_release(spec).check()
+    deliver(checked, _findings(checked), json_)
+    checked.raise_refused()
+
+
+def _findings(checked: SpecChecked) -> Lines:
+    if not checked.checks:
+        yield f"Nothing to say of {checked.rows:,} rows: no check has a finding."
+    for finding in checked.checks:
+        severity = finding.severity if finding.because is None else "accepted"
+        yield f"{severity}  {finding.check}: {finding.sentence}."
+        yield f"  {finding.remedy}" if finding.because is None else f"  because: {finding.because}"
+    yield from checked.notes
 
 
 @hierarchy.command("load")

@@ -229,23 +229,3 @@ def label_codes(task: Task, node: Sequence[int]) -> list[dict[str, int]]:
                 )
         codes.append(labels)
     return codes
-
-
-def nearly_unique(task: Task) -> list[str]:
-    """Columns published as is whose values nearly single out rows: fewer than 2 rows for each value on average."""
-    source, spec = task.source, task.spec
-    names = spec.insensitives
-    if not names:
-        return []
-    counted = [sa.func.count(sa.distinct(source.expression(name))).label(f"n{i}") for i, name in enumerate(names)]
-    row = source.session.fetch(sa.select(*counted).select_from(source.relation)).to_pylist()[0]
-    return [name for i, name in enumerate(names) if 2 * row[f"n{i}"] > source.rows]
-
-
-def disclosure(spec: Spec, names: Sequence[str]) -> Refused:
-    """Why a release with such columns is refused."""
-    first = names[0]
-    return Refused(
-        f"{spec.at('attributes', first)}: column {', '.join(names)} would be published as is, and its values nearly "
-        "single out rows (fewer than 2 rows for each value on average); make it identifying, or a quasi_identifier"
-    )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from qblock.checks import refuse_dependencies, refuse_single_rows
 from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
 from qblock.publish.bounds import check_copied
-from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
+from qblock.publish.copy import columns_ahead
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
@@ -177,9 +178,7 @@ class CheckDisclosure(Step):
         return f"Stop if {', '.join(self.insensitive)}, published unchanged, nearly single out rows."
 
     def perform(self, run: Run) -> None:
-        names = nearly_unique(run.task)
-        if names:
-            raise disclosure(run.spec, names)
+        refuse_single_rows(run.task)
 
 
 class Choose(Step):
@@ -201,6 +200,8 @@ class Choose(Step):
         if result.chosen is None:
             raise _with_more(refusal(result), run.policy.after_refusal())
         chosen = result.chosen
+        if run.task.source.recoding is None:  # a map that is kept was asked of when it was found
+            refuse_dependencies(run.task, result)
         if run.spec.by_boxes and run.task.source.recoding is None and result.recoded is None:
             result = replace(result, recoded=map_of_node(run.task, chosen.node))
         run.searched = result

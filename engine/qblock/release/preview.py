@@ -10,12 +10,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.checks import refuse_single_rows
 from qblock.errors import InputError, QblockError, Refused
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
-from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
+from qblock.publish.copy import columns_ahead
 from qblock.release.apply import plan
 from qblock.release.forecast import churn_of, forecasts, published
 from qblock.release.frontier import expected_of_task
@@ -118,9 +119,7 @@ def _check_source(spec: Spec) -> list[str]:
     """Raise what a run raises before it searches: for columns, values, NULLs and parameters, and for too few rows."""
     try:
         with open_task(spec, name_values=False) as task:
-            names = nearly_unique(task)
-            if names:
-                raise disclosure(spec, names)
+            refuse_single_rows(task)
             sets = task.source.frequency_sets
             there = sets.people() if sets.entities else task.source.rows
             if there < task.least:

@@ -403,9 +403,10 @@ class Run(Job):
     def _reason(self, state: State) -> str | None:
         if state != "published":
             return None
+        accepted = [answer.in_words for answer in self.spec.accept]
         if self.spec.versions.joint == "none":
-            return NOT_JOINT
-        said = [weighed_words(self.policy.detail), self.waits_in_words()]
+            return "; ".join([NOT_JOINT, *accepted])
+        said = [weighed_words(self.policy.detail), self.waits_in_words(), *accepted]
         return "; ".join(filter(None, said)) or None
 
     def waits_in_words(self) -> str:

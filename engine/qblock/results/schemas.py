@@ -7,12 +7,13 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from qblock.errors import InputError, choices
-from qblock.results import audit, release, report, search, tables
+from qblock.results import audit, check, release, report, search, tables
 
 RUN = release.Published | release.DryRun | release.Failed
 ANSWERS: dict[str, tuple[str, Any]] = {
     "init": ("What `qblock init --json` prints.", tables.Proposed),
     "search": ("What `qblock search --json` prints.", search.Searched),
+    "check": ("What `qblock check --json` prints.", check.SpecChecked),
     "audit": ("What `qblock audit --json` prints.", audit.Audited),
     "compare": ("What `qblock compare --json` prints.", audit.Compared),
     "recodings": ("What `qblock compare --recoding both --json` prints.", audit.ComparedRecodings),

@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from qblock.metrics import METRICS
 from qblock.models.base import more_than
+from qblock.spec.accepted import Accepted
 from qblock.spec.condition import where_text
 from qblock.spec.document import Path as Place
 from qblock.spec.document import Scalar, dotted
@@ -430,6 +431,11 @@ class Spec:
     )
     versions: Versions = key(
         "How versions are checked together, and kept.", {"keep": 5, "stale_after": "8d"}, default_factory=Versions
+    )
+    accept: tuple[Accepted, ...] = key(
+        "Findings of `qblock check` that may stay as they are, each with who answers for it, and why.",
+        [{"check": "determines", "column": "birth_year", "of": "age", "because": "readers know the age anyway"}],
+        default=(),
     )
     origin: Annotated[InstanceOf[Origin], WithJsonSchema({})] = field(default_factory=Origin, repr=False, compare=False)
 

@@ -1,0 +1,176 @@
+"""The findings about a source, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Literal
+
+import numpy as np
+
+from qblock.checks import values
+from qblock.checks.dependencies import Dependency, dependencies
+from qblock.checks.single_rows import nearly_unique
+from qblock.errors import Refused, counted
+from qblock.lattice import Node
+from qblock.search.result import SearchResult
+from qblock.search.task import Task
+from qblock.spec import Spec
+from qblock.spec.accepted import CheckName
+
+MOST_SHARE = 0.9
+"""Of a block, held by one value, beyond which the number of its values says little."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """columns: whom it is about, and for `determines` the quasi-identifier that is told; figure: in numbers; because:
+    what the spec answers for it, where it accepts it."""
+
+    check: CheckName
+    columns: tuple[str, ...]
+    severity: Literal["unsafe", "warning"]
+    figure: Mapping[str, int | float]
+    sentence: str
+    remedy: str
+    because: str | None = None
+
+    @property
+    def of(self) -> str | None:
+        return self.columns[1] if self.check == "determines" else None
+
+
+def check(task: Task, node: Node | None, today: date) -> list[Finding]:
+    """What a source's values say about its spec. node: what is published, where that is known; today: what lies behind
+    it is in the future."""
+    findings = [*unsafe(task, node)]
+    for column in values.columns(task):
+        findings += _of_column(column, today)
+    findings += [] if node is None else _skewed(task, node)
+    return sorted(_answered(task.spec, findings), key=lambda f: (f.because is not None, f.severity != "unsafe"))
+
+
+def unsafe(task: Task, node: Node | None) -> Iterator[Finding]:
+    """Those that stop a release unless somebody answers for them."""
+    yield from _single_rows(task)
+    for dependency in dependencies(task, node):
+        yield _determines(task.spec, dependency)
+
+
+def _single_rows(task: Task) -> Iterator[Finding]:
+    for name in nearly_unique(task):
+        sentence = (
+            f"column {name} would be published as is, and its values nearly single out rows (fewer than 2 rows for "
+            "each value on average)"
+        )
+        yield Finding("single_rows", (name,), "unsafe", {}, sentence, "make it identifying, or a quasi_identifier")
+
+
+def _determines(spec: Spec, told: Dependency) -> Finding:
+    column, of = told.column, told.of
+    remaining = "one value remains" if told.left < 1.05 else f"{told.left:.1f} values remain"
+    sentence = (
+        f"{column} is published as it is and tells {of}: of {told.without:.1f} equally frequent values {remaining} for "
+        f"who reads both, in groups of down to {counted(told.k, 'row')}, whatever k is promised"
+    )
+    role = f"attributes: {{{column}: {{role: quasi_identifier, ...}}}}"
+    own = f"leave {column} or {of} out" if column in spec.sensitives else role
+    remedy = f'{own}; or accept: [{{check: determines, column: {column}, of: {of}, because: "..."}}]'
+    figure = {"without": round(told.without, 3), "left": round(told.left, 3), "k": told.k}
+    return Finding("determines", (column, of), "unsafe", figure, sentence, remedy)
+
+
+def _of_column(column: values.Column, today: date) -> Iterator[Finding]:
+    name = column.name
+    alike = values.spellings(column)
+    if alike is not None:
+        many, few = alike
+        sentence = (
+            f"{many} values of {name} are {few} without case, spaces and composed letters: each counts as another"
+        )
+        remedy = f"write them alike in a view, or give {name} a hierarchy or taxonomy that joins them"
+        yield Finding("spellings", (name,), "warning", {"values": many, "without": few}, sentence, remedy)
+    codes = values.unknown_codes(column)
+    if codes:
+        rows, named = sum(column.rows[code] for code in codes), ", ".join(codes)
+        sentence = f"{named} of {name} looks like a code for unknown, in {counted(rows, 'row')}: it counts as a value"
+        remedy = f"make it NULL in a view of the source: NULLIF({name}, {codes[0]})"
+        yield Finding("unknown_codes", (name,), "warning", {"rows": rows, "values": len(codes)}, sentence, remedy)
+    alone = values.unique(column)
+    if alone is not None:
+        sentence = (
+            f"{alone[0]} of {alone[1]} values of {name} are of one row alone: l counts nothing there, and who knows "
+            "one finds the row"
+        )
+        remedy = f"round {name} in a view, or ask for t_closeness or epsilon_m_anonymity of it"
+        yield Finding("unique_sensitive", (name,), "warning", {"rows": alone[0], "values": alone[1]}, sentence, remedy)
+    impossible = values.impossible(column, today)
+    if impossible is not None:
+        rows, what = impossible
+        sentence = f"{name} is {what} in {counted(rows, 'row')}"
+        remedy = f"correct {name} in a view, or leave the rows out: source: {{where: ...}}"
+        yield Finding("history", (name,), "warning", {"rows": rows}, sentence, remedy)
+
+
+def _skewed(task: Task, node: Node) -> Iterator[Finding]:
+    """Sensitive attributes of which some block has one value nearly everywhere."""
+    names = list(task.source.sensitives)
+    for name, blocks in zip(names, task.source.frequency_sets.blocks(node, range(len(names))), strict=False):
+        share = float((np.maximum.reduceat(blocks.count, blocks.start[:-1]) / blocks.total).max()) if names else 0.0
+        if share >= MOST_SHARE:
+            sentence = f"in some group {100 * share:.1f} % have one {name}, however many values it counts"
+            remedy = f"privacy: [{{recursive_cl_diversity: {{c: 3, l: 2, sensitive: {name}}}}}]"
+            yield Finding("skew", (name,), "warning", {"share": round(share, 4)}, sentence, remedy)
+
+
+def _answered(spec: Spec, findings: Iterable[Finding]) -> Iterator[Finding]:
+    reasons = {(a.check, a.column, a.of): a.because for a in spec.accept}
+    for finding in findings:
+        yield replace(finding, because=reasons.get((finding.check, finding.columns[0], finding.of)))
+
+
+def unanswered(spec: Spec, findings: Sequence[Finding]) -> list[str]:
+    """What the spec accepts though nothing is found of it."""
+    there = {(f.check, f.columns[0], f.of) for f in findings}
+    return [
+        f"{spec.at('accept', i)}: {accepted.check} finds nothing of {accepted.column}: remove it"
+        for i, accepted in enumerate(spec.accept)
+        if (accepted.check, accepted.column, accepted.of) not in there
+    ]
+
+
+def would_stop(task: Task, result: SearchResult) -> list[str]:
+    """What a release of a search's choice would be refused for."""
+    findings = _answered(task.spec, [*_single_rows(task), *_told(task, result)])
+    return [f"A release would stop: {f.sentence}; {f.remedy}" for f in findings if f.because is None]
+
+
+def refuse_single_rows(task: Task) -> None:
+    """Raise Refused for columns that single out rows, which the spec does not answer for."""
+    _refuse(task.spec, _single_rows(task))
+
+
+def refuse_dependencies(task: Task, result: SearchResult) -> None:
+    """Raise Refused for columns that tell what a search's choice hides, which the spec does not answer for. task: of
+    the source as it is."""
+    _refuse(task.spec, _told(task, result))
+
+
+def _told(task: Task, result: SearchResult) -> Iterator[Finding]:
+    if result.recoded is None:
+        assert result.chosen is not None
+        told = dependencies(task, result.chosen.node)
+    else:
+        specialized = result.recoded.specialized
+        boxes = [specialized.labels[i] for i in result.recoded.kept]
+        told = dependencies(task, None, {i for labels in boxes for i, label in enumerate(labels) if label.leaves > 1})
+    return (_determines(task.spec, dependency) for dependency in told)
+
+
+def _refuse(spec: Spec, findings: Iterable[Finding]) -> None:
+    stopped = [f for f in _answered(spec, findings) if f.because is None]
+    if stopped:
+        first = stopped[0]
+        more = f" ({counted(len(stopped) - 1, 'more finding')}: qblock check)" if stopped[1:] else ""
+        raise Refused(f"{spec.at('attributes', first.columns[0])}: {first.sentence}; {first.remedy}{more}")

@@ -1,0 +1,185 @@
+"""What a spec takes for granted: columns that give back what generalization hides, and values that are not what they
+seem."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from qblock.checks.dependencies import dependencies
+from qblock.checks.values import Column, impossible, plain, spellings, unique, unknown_codes
+from qblock.errors import InputError, Refused
+from qblock.releases import Release
+from qblock.search.run import open_task
+from release.jobs import Job, MakeJob
+
+pytestmark = pytest.mark.either_engine
+ROWS = 400
+CITIES = ["oslo", "bergen", "hamar", "molde"]
+ATTRIBUTES: dict[str, Any] = {
+    "id": "identifying",
+    "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 40]}},
+    "city": {"role": "quasi_identifier", "hierarchy": "suppress"},
+    "born": "insensitive",
+    "code": "insensitive",
+    "ward": "insensitive",
+    "disease": "sensitive",
+}
+PRIVACY = [{"k_anonymity": {"k": 5}}, {"distinct_l_diversity": {"l": 2, "sensitive": "disease"}}]
+
+
+def people(seed: int = 1) -> dict[str, list[Any]]:
+    """born tells the age but for a year, code the city; ward and disease have nothing to do with either."""
+    rng = random.Random(seed)
+    ages = [rng.randrange(40) for _ in range(ROWS)]
+    cities = [rng.choice(CITIES) for _ in range(ROWS)]
+    return {
+        "id": list(range(ROWS)),
+        "age": ages,
+        "city": cities,
+        "born": [2026 - age - rng.randrange(2) for age in ages],
+        "code": [100 + CITIES.index(city) for city in cities],
+        "ward": [rng.randrange(6) for _ in range(ROWS)],
+        "disease": [rng.choice(["flu", "cold", "gout"]) for _ in range(ROWS)],
+    }
+
+
+def job_of(make_job: MakeJob, columns: dict[str, list[Any]] | None = None, **settings: Any) -> Job:
+    known = {"attributes": ATTRIBUTES, "privacy": PRIVACY, "search": {"node": {"age": 1, "city": 1}}}
+    return make_job(columns or people(), **{**known, **settings})
+
+
+def slow_pairs(rows: Sequence[dict[str, Any]], same: Sequence[str], leaf: str, label: Any) -> tuple[int, int]:
+    """One pair of rows after another: those that agree in columns and in the label, and of them those with one leaf."""
+    agree = one = 0
+    for a, b in itertools.permutations(rows, 2):
+        if all(a[name] == b[name] for name in same) and label(a[leaf]) == label(b[leaf]):
+            agree, one = agree + 1, one + (a[leaf] == b[leaf])
+    return agree, one
+
+
+def test_the_leaves_that_remain_are_those_of_pairs_of_rows(make_job: MakeJob) -> None:
+    job, columns = job_of(make_job), people()
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    with open_task(job.spec) as task:
+        told = {(d.column, d.of): d for d in dependencies(task, (1, 1))}
+    assert set(told) == {("born", "age"), ("code", "city")}
+    for (column, of), label in ((("born", "age"), lambda age: age // 10), (("code", "city"), lambda city: "*")):
+        agree, one = slow_pairs(rows, [], of, label)
+        assert told[column, of].without == pytest.approx(agree / one)
+        agree, one = slow_pairs(rows, [column], of, label)
+        assert told[column, of].left == pytest.approx(agree / one)
+    # The smallest group with one age, and with one city of a range of ages.
+    assert told["born", "age"].k == min(Counter(columns["age"]).values())
+    known = Counter((age // 10, city) for age, city in zip(columns["age"], columns["city"], strict=True))
+    assert told["code", "city"].k == min(known.values())
+
+
+def test_of_what_is_published_as_it_is_nothing_is_given_back(make_job: MakeJob) -> None:
+    job = job_of(make_job, search={"node": {"age": 1, "city": 0}})
+    with open_task(job.spec) as task:
+        assert {d.of for d in dependencies(task, (1, 0))} == {"age"}
+        assert {d.of for d in dependencies(task, None)} == {"age", "city"}
+        assert {d.of for d in dependencies(task, None, {1})} == {"city"}
+
+
+def test_a_sensitive_attribute_is_published_as_it_is_too(make_job: MakeJob) -> None:
+    columns = people()
+    columns["disease"] = [f"of {city}" for city in columns["city"]]
+    with open_task(job_of(make_job, columns).spec) as task:
+        assert ("disease", "city") in {(d.column, d.of) for d in dependencies(task, (1, 1))}
+
+
+@pytest.mark.parametrize("recoding", ["full_domain", "multidimensional"])
+def test_a_release_stops_unless_somebody_answers(make_job: MakeJob, recoding: str) -> None:
+    job = job_of(make_job, search={"recoding": recoding, **({"node": [1, 1]} if recoding == "full_domain" else {})})
+    with pytest.raises(Refused, match=r"born is published as it is and tells age: of .* accept: \[\{check: determines"):
+        job.run()
+    assert any("A release would stop: born is published" in text for text in Release(job.spec).search().warnings)
+    accept = [{"check": "determines", "column": "born", "of": "age", "because": "readers have it"}]
+    if recoding == "full_domain":  # the map shows every city
+        with pytest.raises(Refused, match="code is published as it is and tells city"):
+            job.set(accept=accept).run()
+        accept += [{"check": "determines", "column": "code", "of": "city", "because": "a code of the office"}]
+    assert job.set(accept=accept).run().status == "published"
+    (event,) = [e for e in Release(job.spec).history().events if e.state == "published"]
+    said = [f"accepted: {a['column']} determines {a['of']}, because: {a['because']}" for a in accept]
+    assert str(event.reason).endswith("; ".join(said))
+
+
+def test_the_command_says_each_with_its_figure_and_remedy(
+    make_job: MakeJob, capsys: pytest.CaptureFixture[str]
+) -> None:
+    accept = [{"check": "determines", "column": name, "of": "city", "because": "known"} for name in ("code", "ward")]
+    job = job_of(make_job, accept=accept)
+    answer = Release(job.spec).check()
+    assert [(f.check, f.columns, f.severity, f.because) for f in answer.checks] == [
+        ("determines", ("born", "age"), "unsafe", None),
+        ("determines", ("code", "city"), "unsafe", "known"),
+    ]
+    assert [note.split(": ", 1)[1] for note in answer.notes] == ["determines finds nothing of ward: remove it"]
+    with pytest.raises(Refused, match="1 finding would stop a release"):
+        answer.raise_refused()
+
+
+def of_values(kind: str, rows: dict[str, int], name: str = "c", sensitive: bool = False) -> Column:
+    return Column(name, kind, sensitive, rows)
+
+
+def test_spellings() -> None:
+    alike = {"flu": 3, " Flu": 1, "FLU": 1, "cold": 2, "caf\u00e9": 1, "cafe\u0301": 2}
+    assert spellings(of_values("text", alike)) == (5, 2)
+    assert spellings(of_values("text", {"flu": 1, "cold": 1})) is None
+    assert spellings(of_values("integer", {"1": 1, "2": 1})) is None
+    assert plain("Stra\u00dfe  A") == plain("STRASSE a")
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "codes"),
+    [
+        ("integer", {**{str(age): 50 for age in range(18, 80)}, "999": 60}, ["999"]),
+        ("integer", {**{str(age): 50 for age in range(18, 80)}, "-1": 60}, ["-1"]),
+        ("text", {**{str(age): 50 for age in range(18, 80)}, "99": 60}, ["99"]),
+        ("integer", {**{str(age): 50 for age in range(110)}, "99": 2000}, ["99"]),
+        ("integer", {str(n): 5000 >> n // 2 for n in range(40)}, []),
+        # A value as any other, at the end or in between, and too few rows to tell.
+        ("integer", {str(n): 50 for n in range(1, 10)}, []),
+        ("integer", {str(age): 50 for age in range(100)}, []),
+        ("integer", {**{str(age): 50 for age in range(18, 80)}, "999": 3}, []),
+        ("integer", {str(n): 50 for n in range(-5, 6)}, []),
+        ("date", {**{f"2026-01-{day:02}": 5 for day in range(1, 29)}, "1900-01-01": 40}, ["1900-01-01"]),
+        ("date", {f"1970-01-{day:02}": 40 for day in range(1, 29)}, []),
+        ("text", {"flu": 50, "cold": 50, "99": 50}, []),
+    ],
+)
+def test_codes_for_unknown(kind: str, rows: dict[str, int], codes: list[str]) -> None:
+    assert unknown_codes(of_values(kind, rows)) == codes
+
+
+def test_values_of_one_row_and_impossible_ones() -> None:
+    salaries = {str(3000 + i): 1 for i in range(50)}
+    assert unique(of_values("integer", salaries, sensitive=True)) == (50, 50)
+    assert unique(of_values("integer", salaries)) is None
+    assert unique(of_values("integer", {**salaries, "1": 1000}, sensitive=True)) is None
+    today = date(2026, 11, 27)
+    days = {(today + timedelta(days=n)).isoformat(): 2 for n in range(-3, 3)}
+    assert impossible(of_values("date", days), today) == (4, "in the future")
+    assert impossible(of_values("date", {"9999-12-31": 5, "2026-11-27": 1}), today) is None
+    ages = {**{str(n): 30 for n in range(18, 80)}, "150": 1, "-3": 1, "999": 40}
+    assert impossible(of_values("integer", ages, "age_at_entry"), today) == (2, "below 0 or above 120 years")
+    assert impossible(of_values("integer", ages, "dosage"), today) is None
+    assert impossible(of_values("integer", {str(n): 1 for n in range(200, 900)}, "age"), today) is None
+
+
+def test_what_is_accepted_says_why(make_job: MakeJob) -> None:
+    job = job_of(make_job)
+    with pytest.raises(InputError, match="because"):
+        job.set(accept=[{"check": "determines", "column": "born", "of": "age"}]).run()
+    with pytest.raises(InputError, match="check"):
+        job.set(accept=[{"check": "determined", "column": "born", "because": "x"}]).run()
