@@ -61,7 +61,8 @@ class Blocks:
     at most the sum of the counts). keys: int64[B, Q] codes of the quasi-identifiers, where known.
     population: int64[B], rows of the population table in the same block; population_only: int64[], sizes of the
     population's blocks that hold no row of the table. containing: the coarser nodes' blocks (for (n,t)-closeness).
-    guards: the predicates that the people of each block guard, where a model asks for them.
+    guards: the predicates that the people of each block guard, where a model asks for them. groups: int64[B], the
+    households or other groups in each block, where k-anonymity asks for them.
     """
 
     start: Ints
@@ -73,6 +74,7 @@ class Blocks:
     population_only: Ints | None = None
     containing: tuple[Containing, ...] = field(default=())
     guards: Guards | None = None
+    groups: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -136,6 +138,7 @@ class Blocks:
             population=None if self.population is None else self.population[index],
             containing=tuple(replace(c, index=c.index[index]) for c in self.containing),
             guards=None if self.guards is None else self.guards.select(index),
+            groups=None if self.groups is None else self.groups[index],
         )
 
     @classmethod
@@ -309,6 +312,7 @@ def parts(blocks: Blocks, width: int = 0) -> Iterator[Blocks]:
             population=None if blocks.population is None else blocks.population[run],
             containing=tuple(replace(c, index=c.index[run]) for c in blocks.containing),
             guards=None if blocks.guards is None else blocks.guards.select(np.arange(first, last)),
+            groups=None if blocks.groups is None else blocks.groups[run],
         )
         first = last
 

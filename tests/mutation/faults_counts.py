@@ -53,7 +53,64 @@ SHARED: tuple[Mutation, ...] = (
 )
 
 PROJECTIONS = ("tests/search/test_projections.py",)
+GROUPS = ("tests/search/test_groups.py",)
 DIVERSITY: tuple[Mutation, ...] = (
+    Mutation(
+        "k groups: people alone are counted",
+        "models/anonymity.py",
+        "if blocks.groups is not None:",
+        "if False:",
+        tests=GROUPS,
+    ),
+    Mutation(
+        "k groups: groups alone are counted",
+        "models/anonymity.py",
+        "np.minimum(blocks.rows, blocks.groups)",
+        "blocks.groups",
+        tests=GROUPS,
+    ),
+    Mutation(
+        "k groups: rows of groups, which are in several blocks and may have several in one, are counted",
+        "source/open.py",
+        "coded, (), kept))\n    session.analyze(base)\n    rows = int",
+        'coded, (), {"e": sa.func.row_number().over()}))\n    session.analyze(base)\n    rows = int',
+        tests=GROUPS,
+    ),
+    Mutation(
+        "k groups: block sizes decide alone",
+        "search/task.py",
+        "if self.forbids_held_by_all or self._of_groups:",
+        "if self.forbids_held_by_all:",
+        tests=GROUPS,
+    ),
+    Mutation(
+        "k groups: of other blocks",
+        "search/task.py",
+        "return theirs.rows[positions(keys, theirs.keys)]",
+        "return theirs.rows[::-1]",
+        tests=GROUPS,
+    ),
+    Mutation(
+        "k groups: beside what cannot count them",
+        "spec/checks.py",
+        "for remedy, missing in remedies.items() if missing), None)\n\n\ndef check_groups",
+        "for remedy, missing in ()), None)\n\n\ndef check_groups",
+        tests=GROUPS,
+    ),
+    Mutation(
+        "k groups: readers' rows are taken to say whose household they are of",
+        "publish/recheck.py",
+        'return spec.count == "entities" or requirement.groups or bool',
+        'return spec.count == "entities" or bool',
+        tests=("tests/release/test_groups.py",),
+    ),
+    Mutation(
+        "k groups: a version that was never checked for them is gone back to",
+        "publish/kept_counts.py",
+        "(requirement.guards is None and not requirement.groups)",
+        "requirement.guards is None",
+        tests=("tests/release/test_groups.py",),
+    ),
     Mutation(
         "k of some quasi-identifiers: only the last choice counts",
         "models/anonymity.py",

@@ -56,7 +56,7 @@ def load(
     warehouse: Callable[..., str], folder: Path, rows: Sequence[Row], privacy: Sequence[str], more: str = ""
 ) -> Spec:
     """The spec of rows that are put into a warehouse; its hierarchies are written beside it."""
-    url = warehouse("people", {name: [row[name] for row in rows] for name in ("person", "a", "b", "s", "y")})
+    url = warehouse("people", {name: [row[name] for row in rows] for name in rows[0]})
     for name, paths in (*HIERARCHIES.items(), ("s", TAXONOMY)):
         levels = len(next(iter(paths.values())))
         lines = [",".join(f"level{i}" for i in range(levels)), *(",".join(path) for path in paths.values())]

@@ -35,7 +35,9 @@ class KAnonymity(Model):
 
     of, any: every block of these quasi-identifiers alone, or of every choice of so many of them, has; as for an
     attacker who knows no others (k^m-anonymity of Terrovitis, Mamoulis, Kalnis, VLDB 2008, section 2, of a table). The
-    blocks then say what the smallest of these has (`projected`).
+    blocks then say what the smallest of these has (`projected`). Where blocks say how many households or other groups
+    they have (`Blocks.groups`), each has at least k of these, too: as (X,Y)-anonymity with Y the group (Wang, Fung, KDD
+    2006) beside Y the person.
     """
 
     name = "k_anonymity"
@@ -75,6 +77,8 @@ class KAnonymity(Model):
         return 1 if self.needs else int(self.k)
 
     def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+        if blocks.groups is not None:
+            blocks = replace(blocks, rows=np.minimum(blocks.rows, blocks.groups))
         return blocks.rows, np.ones_like(blocks.rows)
 
 

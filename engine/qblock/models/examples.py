@@ -33,10 +33,11 @@ def in_setting(model: type[Model], setting: Setting, reference: Reference) -> Mo
     return example(model, **{name: Fraction(v) if name in exact else v for name, v in given.items()})
 
 
-def in_words(model: Model, sensitive: Iterable[str] = ()) -> str:
-    """What a model asks, in plain words (About.meaning)."""
+def in_words(model: Model, sensitive: Iterable[str] = (), *, groups: bool = False) -> str:
+    """What a model asks, in plain words (About.meaning). groups: of k-anonymity, whether of so many groups, too."""
     given = {n: decimal_text(v) if isinstance(v, Fraction) else v for n, v in parameters_of(model).items()}
-    return model.about.meaning.format(**given, sensitive=" and ".join(sensitive)) + known_in_words(model)
+    more = f", of at least {given['k']} households or other groups" if groups else known_in_words(model)
+    return model.about.meaning.format(**given, sensitive=" and ".join(sensitive)) + more
 
 
 def markdown() -> str:

@@ -316,7 +316,8 @@ def shown_of(
 
 
 def _guarantees(spec: Spec, requirement: Requirement, tightest: Tightest) -> list[Row]:
-    said, known = in_words(requirement.model, requirement.sensitive), known_to_readers(spec, requirement)
+    said = in_words(requirement.model, requirement.sensitive, groups=requirement.groups)
+    known = known_to_readers(spec, requirement)
     about = ", ".join(requirement.sensitive) or None
     rows: list[Row] = []
     for guarantee in Guarantee.of(requirement, tightest, "recheck"):

@@ -1,7 +1,7 @@
 """What was kept with a version, beside which a spec of today is held: counts and quantities of the whole table.
 
-Models that need a population, entities with several rows, personalized predicates or coarser nodes are verified against
-kept counts later: what readers see is not enough.
+Models that need a population, entities with several rows, households, personalized predicates or coarser nodes are
+verified against kept counts later: what readers see is not enough.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from qblock.spec import Requirement, Spec
 LIMIT = 4_000_000
 """The most numbers kept for one requirement: a model over many coarser nodes may need more, and is then not
 verified."""
-_ARRAYS = ("start", "value", "count", "rows", "population", "population_only")
+_ARRAYS = ("start", "value", "count", "rows", "population", "population_only", "groups")
 Plain = dict[str, Any]
 
 
@@ -127,7 +127,7 @@ def rematch(spec: Spec, kept: Kept, recorded: Sequence[Guarantee], *, same_spec:
             problems.append(f"{model} asks about an attribute of which nothing was kept with the version")
         if spec.count == "entities" or needs_more(spec, requirement):
             own = _recorded(requirement, groups)
-            if own is None or not (same_spec or requirement.guards is None):
+            if own is None or not (same_spec or (requirement.guards is None and not requirement.groups)):
                 problems.append(f"{model} needs more than the published rows, and the version was not checked for it")
             else:
                 accepted[index] = own

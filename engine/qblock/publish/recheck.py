@@ -46,8 +46,9 @@ class Counted:
 
 
 def needs_more(spec: Spec, requirement: Requirement) -> bool:
-    """Whether a guarantee cannot be computed from the published rows alone, which do not say who a row is about."""
-    return spec.count == "entities" or bool(requirement.model.needs & PRIVATE)
+    """Whether a guarantee cannot be computed from the published rows alone, which do not say who a row is about
+    or whose household it is of."""
+    return spec.count == "entities" or requirement.groups or bool(requirement.model.needs & PRIVATE)
 
 
 def known_to_readers(spec: Spec, requirement: Requirement) -> bool:

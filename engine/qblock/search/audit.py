@@ -27,6 +27,7 @@ from qblock.errors import InputError, choices
 from qblock.lattice import Node
 from qblock.models import parameters_of
 from qblock.search.assessment import (
+    Assessment,
     metrics_json,
     requested_json,
     requirements_json,
@@ -159,8 +160,27 @@ def audit_node(
         **beliefs,
         "metrics": metrics_json(Metrics(task).of(assessment)),
         "weights": weights_json(task.spec),
-        "warnings": [*task.warnings, *repeated_people(task.spec, task.source.session)],
+        "warnings": [
+            *task.warnings,
+            *_of_one_group(task, assessment),
+            *repeated_people(task.spec, task.source.session),
+        ],
     }
+
+
+def _of_one_group(task: Task, assessment: Assessment) -> list[str]:
+    """What to say where everybody in a block is of one household or other group: counts alone."""
+    if task.source.groups is None:
+        return []
+    keys = assessment.counts.keys[assessment.kept]
+    alone = int(np.count_nonzero(task.groups(assessment.node, keys) == 1))
+    if not alone:
+        return []
+    blocks = f"{alone:,} of {len(keys):,} blocks {'is' if alone == 1 else 'are'}"
+    return [
+        f"{blocks} of one group each (one value of {task.spec.groups}): who knows the group knows that each row of the "
+        "block is of it; write `k_anonymity: {k: 2}` or more, and publish what a search then finds"
+    ]
 
 
 def _covered(usual: Requirement, required: Requirement) -> bool:

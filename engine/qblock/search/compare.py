@@ -179,7 +179,8 @@ def described(requirement: Requirement, *, requested: bool) -> str:
         for key, value in parameters_of(model).items()
         if key not in left_out and value is not None and value != defaults[key]
     ]
-    return model.name + (f"({', '.join(shown)})" if shown else "") + "".join(f" {s}" for s in requirement.sensitive)
+    of = [*requirement.sensitive, *(["of groups"] if requirement.groups else [])]
+    return model.name + (f"({', '.join(shown)})" if shown else "") + "".join(f" {s}" for s in of)
 
 
 def adversary_of(model: Model) -> str:

@@ -175,6 +175,10 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
         what = f"counts of each value of {names[sensitive[0]]} in the blocks" if sensitive else "block sizes"
         statements.append((f"{what} of node {list(levels)}", query))
 
+    if source.groups is not None:
+        what = f"households or other groups in the blocks of node {list(levels)}"
+        statements.append((what, source.groups.statement(levels, ())))
+
     def value_of(base: sa.FromClause, name: str) -> queries.Expression:
         return source.session.comparable(base.c[name], source.columns[name])
 
@@ -192,7 +196,11 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
         values = [(value_of(base, name), attribute.dimension) for name, attribute in source.sensitives.items()]
         kept = {"e": base.c[task.spec.entity]} if sets.entities and task.spec.entity is not None else {}
         scan = ("the base table, coded in one scan", packed(base, sets.coding, quasi, values, kept))
-        for title, query in (scan, *statements):
+        scans = [scan]
+        if source.groups is not None and task.spec.groups is not None:
+            whose = {"e": base.c[task.spec.groups]}
+            scans.append(("the groups of rows, coded in another", packed(base, source.groups.coding, quasi, (), whose)))
+        for title, query in (*scans, *statements):
             text = str(query.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
             texts.append((f"{engine.title}: {title}", text))
     return texts

@@ -104,6 +104,8 @@ def check_both(spec: Spec) -> None:
             f"{spec.at('search', 'choose_by')}: {spec.search.choose_by} cannot choose between splits; to compare both "
             f"recodings choose by another metric, {choices(SPLIT_CHOICES)}"
         )
+    if spec.groups is not None:
+        raise InputError(f"{spec.at('groups')}: the boxes of a map are not cut by groups; to compare both leave it out")
     for requirement in spec.privacy:
         if "projections" in requirement.model.needs:
             place = spec.at("privacy", requirement.index, requirement.model.name)

@@ -131,7 +131,7 @@ class Task:
         if self.spec.count == "entities" and self.budget:
             # The budget is in rows, the sizes are in entities.
             return False
-        if self.forbids_held_by_all:
+        if self.forbids_held_by_all or self._of_groups:
             return False
         sizes = (isinstance(q.model, KAnonymity) and not q.model.needs and not q.sensitive for q in self.spec.privacy)
         return all(sizes)
@@ -209,7 +209,9 @@ class Task:
                 raise
 
     def plan_hubs(self, wanted: Floats, *, sizes: bool) -> Floats:
-        sets = self.source.frequency_sets
+        sets, groups = self.source.frequency_sets, self.source.groups
+        if groups is not None and not sizes:
+            groups.plan_hubs(wanted)
         if sizes or self.sizes_only or not self._needed:
             return sets.plan_hubs(wanted)
         total = sets.plan_hubs(wanted) * SIZES if self.least > 1 else np.zeros(1)
@@ -259,9 +261,13 @@ class Task:
     def _by_block(self) -> bool:
         """Whether each block can be decided without any other."""
         needs = {need for q in self.spec.privacy for model in q.models for need in model.needs}
-        return not needs & {"containing", "population", "projections"} and all(
-            q.guards is None for q in self.spec.privacy
-        )
+        of_others = self._of_groups or any(q.guards is not None for q in self.spec.privacy)
+        return not needs & {"containing", "population", "projections"} and not of_others
+
+    @property
+    def _of_groups(self) -> bool:
+        """Whether households or other groups are counted, too."""
+        return any(q.groups for q in self.spec.privacy)
 
     @property
     def _by_keys(self) -> bool:
@@ -275,6 +281,13 @@ class Task:
         kept = ~counts.failing if satisfied else np.ones(len(counts.rows), dtype=bool)
         tightest = tuple(tightest_of(parts, kept) for parts in counts.parts)
         return Assessment(counts, satisfied, kept, counts.failing_rows if satisfied else 0, tightest)
+
+    def groups(self, node: Node, keys: Ints) -> Ints:
+        """int64[B]: the households or other groups in each block of a node, which may have rows in several blocks."""
+        assert self.source.groups is not None
+        (theirs,) = self.source.groups.blocks(node, ())
+        assert theirs.keys is not None
+        return theirs.rows[positions(keys, theirs.keys)]
 
     def monotone_under_budget(self, requirement: Requirement) -> bool:
         """Whether a requirement's verdict survives generalization under the counting and suppression limit in force."""
@@ -363,6 +376,9 @@ class Task:
                 return (Part(bound[0][0], least, bound[0][1], np.arange(len(plain), dtype=np.int64)),)
             if "population" in bound[0][0].needs:
                 plain = self._population(requirement).counted(node, plain)
+            if requirement.groups:
+                assert plain.keys is not None
+                plain = replace(plain, groups=self.groups(node, plain.keys))
             return (Part(bound[0][0], plain, bound[0][1]),)
         if len(requirement.sensitive) == 1:
             blocks = single[self._index[requirement.sensitive[0]]]

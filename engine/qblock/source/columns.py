@@ -28,7 +28,7 @@ WEIGHT = "qblock weight"
 def columns_read(spec: Spec) -> tuple[str, ...]:
     """The columns of the source that a run cannot do without."""
     own = [name for name, attribute in spec.attributes.items() if attribute.role != "identifying"]
-    return tuple(dict.fromkeys([*own, *([spec.entity] if spec.entity is not None else [])]))
+    return tuple(dict.fromkeys([*own, *(name for name in (spec.entity, spec.groups) if name is not None)]))
 
 
 def columns_granted(spec: Spec) -> tuple[str, ...]:
@@ -97,6 +97,8 @@ def checked_columns(spec: Spec, session: Session, table: TableName) -> dict[str,
     named = [(name, spec.at("attributes", name)) for name in spec.attributes]
     if spec.entity is not None:
         named.append((spec.entity, spec.at("entity")))
+    if spec.groups is not None:
+        named.append((spec.groups, spec.at("groups")))
     for name, place in named:
         if name not in columns:
             sentence, close = no_column(f"{place}: the source {table}", name, columns)

@@ -43,6 +43,7 @@ SHARE = 4
 """The coded table may take one of so many parts of it; hubs take the rest."""
 BYTES = 8
 """Of a word of a key, or of the number of an entity."""
+GROUPS = "qblock_groups"
 FEW = 3
 """Nodes that are counted in the warehouse before the table has been brought here."""
 LEAST_ROWS = 20_000
@@ -66,7 +67,8 @@ class SourceTable(Scan):
 
     hierarchies and dimensions: one for each quasi-identifier, in the order of the spec; sensitives by name.
     quarantined: rows left out since a hierarchy does not cover them yet (`uncovered: quarantine`). recoding: the map by
-    which its quasi-identifiers are labels.
+    which its quasi-identifiers are labels. groups: the same rows, of which households or other groups are counted as
+    entities are (`Spec.groups`); NULLs are one.
     """
 
     hierarchies: tuple[Hierarchy, ...]
@@ -75,6 +77,7 @@ class SourceTable(Scan):
     frequency_sets: FrequencySets
     quarantined: int = 0
     recoding: Recoding | None = None
+    groups: FrequencySets | None = None
 
     @property
     def rows(self) -> int:
@@ -153,6 +156,7 @@ def open_source(
         released, scanned = without_uncovered(admitted, quasi), without_uncovered(stored, quasi)
     domains = code_sensitives(scanned, "qblock_dimension_s", loaded=loaded)
     sets = _coded_rows(scanned, quasi, domains, name_values)
+    groups = _coded_groups(scanned, quasi)
     if stored is not admitted and isinstance(stored.relation, sa.TableClause):
         session.drop(stored.relation)
     return SourceTable(
@@ -167,6 +171,7 @@ def open_source(
         frequency_sets=sets,
         quarantined=quarantined + (0 if recoding is None else recoding.quarantined),
         recoding=recoding,
+        groups=groups,
     )
 
 
@@ -192,6 +197,7 @@ def _scan(admitted: Scan, *, computed: bool) -> Scan:
     if computed or session.computed(table):
         names = [*spec.quasi_identifiers, *spec.sensitives]
         names += [spec.entity] if spec.entity is not None and spec.count == "entities" else []
+        names += [spec.groups] if spec.groups is not None else []
         columns = (admitted.relation.c[name] for name in dict.fromkeys(names))
         scanned = replace(admitted, relation=session.store("qblock_raw", sa.select(*columns)))
     first_row = sa.select(sa.literal_column("1").label("one")).select_from(scanned.relation).limit(1).subquery()
@@ -214,6 +220,21 @@ def _coded_rows(scanned: Scan, quasi: dict[str, Coded], domains: dict[str, Coded
     if not rows:
         raise Refused(nothing_left(spec, uncovered=True))
     return FrequencySets(session, base, coding, rows, entities=entities, memory=of_client(spec.search.memory_limit))
+
+
+def _coded_groups(scanned: Scan, quasi: dict[str, Coded]) -> FrequencySets | None:
+    """The same rows by the group that each is of, whose hierarchies are known to cover them."""
+    spec, session = scanned.spec, scanned.session
+    if spec.groups is None:
+        return None
+    coding = Coding([hierarchy for hierarchy, _ in quasi.values()], ())
+    coded = [(scanned.expression(name), dimension) for name, (_, dimension) in quasi.items()]
+    kept = {"e": scanned.relation.c[spec.groups]}
+    base = session.store(GROUPS, packed(scanned.relation, coding, coded, (), kept))
+    session.analyze(base)
+    rows = int(session.scalar(sa.select(sa.func.count()).select_from(base)))
+    memory = of_client(spec.search.memory_limit)
+    return FrequencySets(session, base, coding, rows, entities=True, name=f"{GROUPS}_set", memory=memory)
 
 
 def _sensitives(scanned: Scan, sets: FrequencySets, domains: Mapping[str, Coded]) -> dict[str, Values]:
@@ -251,7 +272,8 @@ def fits_memory(rows: int, words: int, *, entities: bool, limit: str | None) -> 
 def worth_moving(source: SourceTable) -> bool:
     """Whether a search is quicker with the coded table here, and the table small enough for that."""
     jobs = ENGINES[source.session.engine].facts.statements_are_jobs
-    return (jobs or source.rows >= LEAST_ROWS) and len(source.lattice) > FEW and _fits(source)
+    further = 0 if source.groups is None else source.rows
+    return (jobs or source.rows >= LEAST_ROWS) and len(source.lattice) > FEW and _fits(source, further)
 
 
 def _fits(source: SourceTable, further: int = 0) -> bool:
@@ -265,16 +287,24 @@ def local_frequency_sets(source: SourceTable, local: Session) -> SourceTable:
 
     Entities are numbered in the warehouse: what identifies them stays there.
     """
-    sets, session = source.frequency_sets, source.session
+    session, groups = source.session, source.groups
+    moved = _numbered(source.frequency_sets, session, local)
+    groups = None if groups is None else _numbered(groups, session, local, f"{GROUPS}_set")
+    return replace(source, frequency_sets=moved, groups=groups)
+
+
+def _numbered(
+    sets: FrequencySets, session: Session, local: Session, name: str = "qblock_frequency_set"
+) -> FrequencySets:
     coded = sets.base
     if sets.entities:
         number = queries.whole(sa.func.dense_rank().over(order_by=coded.c.e)).label("e")
         words = [column for column in coded.c if column.key != "e"]
         coded = session.store("qblock_numbered", sa.select(*words, number))
-    moved = _moved(sets, coded, session, local)
+    moved = _moved(sets, coded, session, local, name)
     if coded is not sets.base:
         session.drop(coded)
-    return replace(source, frequency_sets=moved)
+    return moved
 
 
 def beside(source: SourceTable, sets: FrequencySets, name: str) -> FrequencySets:

@@ -119,6 +119,30 @@ def check_projections(document: Document, spec: Spec) -> None:
             document.wrong(("privacy", requirement.index, requirement.model.name), what)
 
 
+def without_groups(spec: Spec) -> str | None:
+    """Why groups cannot be counted under this spec; None where they can, or are not asked for."""
+    if spec.groups is None:
+        return None
+    role = spec.attributes[spec.groups].role if spec.groups in spec.attributes else "identifying"
+    remedies = {
+        f"an identifying column, and the role of {spec.groups} is {role}; make it identifying, or leave it out of "
+        "attributes": role != "identifying",
+        "another column than `entity`: one person is not a group": spec.groups == spec.entity,
+        "a model that asks k of them; add `k_anonymity: {k: 5}` to privacy": not any(q.groups for q in spec.privacy),
+        "`search: {recoding: full_domain}`: the boxes of a map are not cut by groups": spec.search.recoding
+        == "multidimensional",
+        "`versions: {joint: none}`: it is not defined for several versions together": spec.checked_together,
+    }
+    return next((f"groups needs {remedy}" for remedy, missing in remedies.items() if missing), None)
+
+
+def check_groups(document: Document, spec: Spec) -> None:
+    """Record why groups cannot be counted."""
+    what = without_groups(spec)
+    if what is not None:
+        document.wrong(("groups",), what)
+
+
 def check_weights(document: Document, spec: Spec) -> None:
     """Record why rows cannot have weights, or not under the name that these would have."""
     if not spec.shows_weights:

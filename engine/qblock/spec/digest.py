@@ -27,7 +27,7 @@ LEFT_OUT: dict[type, tuple[str, ...]] = {
     Search: ("strategy", "answer", "roll_up", "memory_limit"),
     Publish: ("url", "path", "readers_checked", "lock_timeout", "storage_version"),
     Versions: ("confirm", "max_lag", "max_wait"),
-    Requirement: ("line", "index", "model"),
+    Requirement: ("line", "index", "model", "groups"),
 }
 """Keys that cannot change what is published: secrets, places in the file, and what is written elsewhere too."""
 

@@ -409,6 +409,11 @@ class Spec:
     count: Literal["rows", "entities"] = key(
         "Whether models count rows or the people whom the rows are about.", "rows", "entities", default="rows"
     )
+    groups: Name | None = key(
+        "The column that says whose household, or other group, a row is of: k-anonymity asks k of them, too.",
+        "household_id",
+        default=None,
+    )
     privacy: Annotated[tuple[InstanceOf[Requirement], ...], WithJsonSchema({"type": "array"})] = key(
         "Privacy models; all must hold.",
         [{"k_anonymity": {"k": 5}}, {"t_closeness": {"t": 0.3, "sensitive": "diagnosis"}}],

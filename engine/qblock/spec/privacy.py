@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from qblock.errors import ParameterError, choices
-from qblock.models import BY_NAME, Model
+from qblock.models import BY_NAME, KAnonymity, Model
 from qblock.models.base import Kind, Parameter
 from qblock.models.multi import check_base
 from qblock.spec.document import Document, Path, Scalar
@@ -89,7 +89,8 @@ class Requirement:
     sensitive: none for a model that ignores them; several for the multi-attribute form. models: the model of each
     sensitive attribute, in that order (they differ where a parameter such as `allowed` is given per attribute); for
     a model without one, the model itself. prior: where the model's prior is `values` or `from_table`. guards: where
-    its predicates are those of a table. index, line: its number in the list (from 0) and its line in the file.
+    its predicates are those of a table. index, line: its number in the list (from 0) and its line in the file. groups:
+    whether it asks k groups of each block, too (`Spec.groups`).
     """
 
     model: Model
@@ -99,6 +100,7 @@ class Requirement:
     models: tuple[Model, ...] = ()
     prior: Prior | None = None
     guards: GuardTable | None = None
+    groups: bool = False
 
     def __post_init__(self) -> None:
         if not self.models:
@@ -168,6 +170,7 @@ def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) ->
         models=models,
         prior=prior if isinstance(prior, Prior) else None,
         guards=guards if isinstance(guards, GuardTable) else None,
+        groups=document.data.get("groups") is not None and isinstance(models[0], KAnonymity) and not models[0].needs,
     )
 
 

@@ -325,7 +325,7 @@ def _columns_kept(spec: Spec) -> tuple[str, ...]:
     """The columns that a run reads of the rows that the condition keeps: as the source, and as a table that a model
     names."""
     names = [name for name, attribute in spec.attributes.items() if attribute.role != "identifying"]
-    names += [spec.entity] if spec.entity is not None else []
+    names += [name for name in (spec.entity, spec.groups) if name is not None]
     for requirement in spec.privacy:
         if isinstance(requirement.prior, PriorTable) and requirement.prior.table == spec.source.table:
             names += [requirement.prior.column, *(name for name, _ in requirement.prior.where)]
@@ -339,8 +339,7 @@ def _warehouse_of(spec: Spec, rows: bool) -> Warehouse:
     if source.file is None:
         warehouse = open_warehouse(source.url.url, spec.directory, spec.search.memory_limit)
         if isinstance(warehouse, Copying):
-            named = {*spec.attributes, *([spec.entity] if spec.entity is not None else [])}
-            warehouse.copy_only(TableName.parse(source.table), frozenset(named))
+            warehouse.copy_only(TableName.parse(source.table), frozenset(_needed(spec)))
             if spec.private is not None and spec.private.path is not None:
                 warehouse.copy_to(spec.private.path)
         return warehouse
@@ -361,6 +360,8 @@ def _needed(spec: Spec) -> dict[str, str]:
     needed = {name: spec.at("attributes", name) for name in spec.attributes}
     if spec.entity is not None:
         needed.setdefault(spec.entity, spec.at("entity"))
+    if spec.groups is not None:
+        needed.setdefault(spec.groups, spec.at("groups"))
     return needed
 
 
