@@ -8,6 +8,7 @@ SOURCES = "tests/source/test_sources.py"
 ONLY_READ = "tests/release/test_read_only_source.py"
 UNCOVERED = "tests/release/test_waiting.py::test_rows_that_no_hierarchy_covers_wait_and_come_as_a_cohort"
 
+COARSER = "tests/release/test_coarser.py"
 WHERE = "tests/release/test_where.py"
 
 SOURCE: tuple[Mutation, ...] = (
@@ -66,6 +67,99 @@ SOURCE: tuple[Mutation, ...] = (
         "rows = restriction.kept(self, rows, described, names)",
         "pass",
         tests=("tests/warehouse/test_spark_text.py::test_a_condition_decides_what_is_copied_of_the_source",),
+    ),
+    Mutation(
+        "publish_as: values are read as they are",
+        "warehouse/engines.py",
+        "restriction = RowsPublished(where, coarser, names) if coarser else where",
+        "restriction = where",
+        tests=(f"{COARSER}::test_ranges_are_counted_and_published",),
+    ),
+    Mutation(
+        "publish_as: of a data frame values are read as they are",
+        "warehouse/engines.py",
+        "    restrict(warehouse, spec)\n    return warehouse\n\n\ndef _needed",
+        "    return warehouse\n\n\ndef _needed",
+        tests=("tests/integration/test_coarser.py::test_a_data_frame_is_audited_by_what_would_be_published",),
+    ),
+    Mutation(
+        "publish_as: where a range begins is in the one below",
+        "warehouse/published.py",
+        "whens.append((value < _number(session, number, column), _text(below)))",
+        "whens.append((value <= _number(session, number, column), _text(below)))",
+        tests=(f"{COARSER}::test_ranges_are_counted_and_published",),
+    ),
+    Mutation(
+        "publish_as: bounds between two numbers of a type are rounded down",
+        "warehouse/published.py",
+        "return decimal_text(-(-number // unit) * unit)",
+        "return decimal_text(number // unit * unit)",
+        tests=(
+            "tests/integration/test_coarser.py::test_numbers_of_every_type_have_the_labels_that_hierarchies_give_them",
+        ),
+    ),
+    Mutation(
+        "publish_as: ranges are in the order of their texts",
+        "source/levels.py",
+        "order = attribute.order if isinstance(attribute.order, tuple) else ranges_published(attribute)",
+        "order = attribute.order if isinstance(attribute.order, tuple) else ()",
+        tests=(f"{COARSER}::test_ranges_are_counted_and_published",),
+    ),
+    Mutation(
+        "publish_as: NaN is a value of its own",
+        "source/levels.py",
+        "    if lost:\n        raise InputError(\n            f\"{spec.at('attributes', name, 'publish_as')}: column",
+        "    if False:\n        raise InputError(\n            f\"{spec.at('attributes', name, 'publish_as')}: column",
+        tests=("tests/integration/test_coarser.py::test_what_no_range_holds_is_refused",),
+    ),
+    Mutation(
+        "publish_as: a value that is no leaf is NULL",
+        "warehouse/published.py",
+        "]\n        return sa.case((value.is_(None), sa.null()), *whens, else_=session.text_of(value, column.kind))",
+        "]\n        return sa.case((value.is_(None), sa.null()), *whens, else_=sa.null())",
+        tests=("tests/integration/test_coarser.py::test_a_value_that_the_taxonomy_lacks_is_refused_as_ever",),
+    ),
+    Mutation(
+        "publish_as: a version with other labels is checked together with an earlier one",
+        "versions/types.py",
+        "if name in known.columns and before != now:",
+        "if False:",
+        tests=(f"{COARSER}::test_other_labels_than_those_of_an_earlier_version_are_refused",),
+    ),
+    Mutation(
+        "publish_as: releases of one audience have other labels",
+        "versions/admission.py",
+        'check_coarser(spec, theirs, f"release {release}, which the same readers may hold,")',
+        "pass",
+        tests=(f"{COARSER}::test_releases_of_one_audience_have_the_same_ranges",),
+    ),
+    Mutation(
+        "publish_as: what is kept is converted to other labels",
+        "release/retype.py",
+        'check_coarser(spec, known, f"version {own[-1].key.version}")',
+        "pass",
+        tests=(f"{COARSER}::test_other_labels_than_those_of_an_earlier_version_are_refused",),
+    ),
+    Mutation(
+        "publish_as: a version with other labels is rolled back to",
+        "release/rollback.py",
+        "if other:",
+        "if False:",
+        tests=(f"{COARSER}::test_where_nobody_keeps_versions_the_next_one_has_other_labels",),
+    ),
+    Mutation(
+        "publish_as: a model computes with the numbers of labels",
+        "spec/checks.py",
+        'if "numbers" in model.needs and name in spec.sensitives',
+        'if "number" in model.needs and name in spec.sensitives',
+        tests=("tests/integration/test_coarser.py::test_a_model_that_needs_numbers_says_that_there_are_labels",),
+    ),
+    Mutation(
+        "publish_as: a report takes labels for leaves of the taxonomy",
+        "report/read.py",
+        "levels[name] = own.publish_as.level",
+        "pass",
+        tests=(f"{COARSER}::test_another_level_than_that_of_an_earlier_version_is_refused",),
     ),
     Mutation(
         "init: whatever has an open end is a history",

@@ -19,7 +19,7 @@ from qblock.profiling.first_spec import init
 from qblock.publish.targets import target_of
 from qblock.release.verify import verify
 from qblock.releases import Release
-from qblock.warehouse import TableName, postgresql_copied
+from qblock.warehouse import TableName, postgresql_copied, warehouse_of
 from qblock.warehouse.postgresql_copied import ServerCopy, ServerTable
 from release.jobs import PEOPLE, Job, check_second_version, new_job
 
@@ -99,6 +99,18 @@ def test_the_content_is_that_of_the_same_table_in_a_duckdb_file(reader: str, tmp
     here = job_of(file, tmp_path)
     assert copied.run().digest == here.run().digest
     assert copied.published() == here.published()
+
+
+def test_what_is_published_coarser_is_copied_as_it_is_published(reader: str, tmp_path: Path) -> None:
+    """By the server, so that the copy has no number."""
+    edges = {"role": "sensitive", "publish_as": {"edges": [30, 50]}}
+    age = {"attributes": {"zip": {"role": "quasi_identifier", "hierarchy": "suppress"}, "age": edges}}
+    job = new_job("duckdb", tmp_path, reader, '"Clinic"."people"', **age, versions={"joint": "none"})
+    assert job.run().status == "published"
+    expected = Counter("<30" if age < 30 else ">=50" if age >= 50 else "[30, 50)" for age in COLUMNS["age"])
+    assert Counter(age for _, age in job.published()) == expected
+    with warehouse_of(job.spec).snapshot() as session:
+        assert session.columns(TableName.parse('"Clinic"."people"'))["age"].type == "VARCHAR"
 
 
 def test_another_place_of_the_server_is_another_source(reader: str, postgresql_url: str, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_layout_defaults_and_urls_make_no_difference(old: str, new: str):
         ("{node: {age: 1, zip: 0}}", "{recoding: multidimensional, box: {least: 30}}"),
         ("ill: sensitive", "ill: sensitive\n  pay: insensitive"),
         ("ill: sensitive", "ill: {role: sensitive, nulls: value}"),
+        ("ill: sensitive", "ill: {role: sensitive, publish_as: {edges: [1]}}"),
         ("privacy:", "suppression_limit: 0.01\nprivacy:"),
         ("privacy:", "publish: {readers: [analyst]}\nprivacy:"),
         ("privacy:", "versions: {stale_after: 36h}\nprivacy:"),
@@ -200,3 +201,14 @@ def test_what_cannot_change_the_publication_takes_no_part(key: str):
     changed = read_spec(text, "plain.yaml", {})
     assert changed != read(FILES[-1])
     assert spec_digest(changed) == GOLDEN["plain"]
+
+
+def test_what_is_published_coarser_makes_a_difference():
+    forms = (
+        "{edges: [0]}",
+        "{ranges: [5], from: 0, to: 9}",
+        "{ranges: [5], from: 0, to: 10}",
+        "{ranges: [5], from: 5, to: 10}",
+    )
+    said = {digest(SPEC.replace("ill: sensitive", f"ill: {{role: sensitive, publish_as: {form}}}")) for form in forms}
+    assert len(said) == 4

@@ -222,6 +222,50 @@ WRONG = [
         "nulls: 'value' is not valid for a quasi_identifier; valid: refuse, top",
     ),
     ("condition.csv}}", "condition.csv}, domain: observed}", "keep one of taxonomy and domain"),
+    *(
+        ("{file: hierarchies/condition.csv}", f"{{file: hierarchies/condition.csv}}, publish_as: {published}", said)
+        for published, said in (
+            (
+                "{ranges: [10]}",
+                "9: attributes.condition.publish_as: ranges that are published begin and end where the spec",
+            ),
+            ("{ranges: [10], from: 0}", "write both: {ranges: [10000], from: 0, to: 200000}"),
+            (
+                "{ranges: [5, 10], from: 0, to: 20}",
+                "values are published in ranges of one width, and these are 2; keep",
+            ),
+            ("{ranges: [5], from: 9, to: 3}", "publish_as: from 9 is not below to 3; write from < to"),
+            (
+                "{ranges: [1], from: 0, to: 10000}",
+                "these are more than 1,000 ranges; write a larger width",
+            ),
+            ("{ranges: [5], from: 0, to: 20, max: 1}", "max is of hierarchies, which have levels; values are"),
+            ("{edges: [0, 5], finest: 1}", "finest is of hierarchies, which have levels; values are published in"),
+            ("{level: 0}", "publish_as.level: 0 is out of range; valid: a whole number from 1 to 99"),
+            (
+                "{levels: 1}",
+                "{levels: ...} is not what may be published; did you mean level? valid: {ranges: [5, 10, 20]}",
+            ),
+            ("suppress", "publish_as: 'suppress' is not what may be published; valid: {ranges: [5, 10, 20]}"),
+        )
+    ),
+    (
+        "{file: hierarchies/condition.csv}",
+        "{ranges: [5]}, publish_as: {level: 1}",
+        "it is a level of the taxonomy of condition, which a file or table has; add `taxonomy: {file: CSV}`, or write "
+        "`publish_as: {ranges: [10000], from: 0, to: 200000}`",
+    ),
+    (
+        "hierarchy: suppress",
+        "hierarchy: suppress, publish_as: {edges: [1]}",
+        "gender is a quasi_identifier; write `hierarchy` in its place",
+    ),
+    (
+        "insensitive",
+        "{role: insensitive, publish_as: {edges: [1]}}",
+        "ward is insensitive; remove it, or write",
+    ),
+    ("identifying", "{role: identifying, publish_as: {edges: [1]}}", "patient_id is identifying; remove it, since"),
     ("  - k_anonymity: {k: 4}", "  - k_anonimity: {k: 4}", "k_anonimity is not a model; did you mean k_anonymity?"),
     ("  - k_anonymity: {k: 4}", "  - k_anonymity: {l: 4}", "l is not a parameter of k_anonymity; valid: k"),
     (

@@ -85,6 +85,10 @@ def test_every_model_has_its_alternative(model: type[Model], validator: jsonsche
         ("{digits: 5}", "{table: t, levels: [a], max: 1.5}"),
         ("{digits: 5}", "{table: t}"),
         (", hierarchy: suppress", ""),
+        ("hierarchy: suppress", "hierarchy: suppress, publish_as: {edges: [1]}"),
+        ("condition.csv}", "condition.csv}, publish_as: {level: 0}"),
+        ("condition.csv}", "condition.csv}, publish_as: suppress"),
+        ("condition.csv}", "condition.csv}, publish_as: {digits: 5}"),
         ("{k: 4}", "{k: 0}"),
         ("{k: 4}", "{k: 2.5}"),
         ("{k: 4}", '{k: "4"}'),
@@ -129,6 +133,13 @@ def test_what_the_loader_accepts_the_schema_accepts(hierarchy: str, validator: j
     text = SPEC.replace("{digits: 5}", hierarchy)
     assert valid(validator, text)
     read_spec(text, "spec.yaml", {"WAREHOUSE_URL": "duckdb:///a.duckdb"})
+
+
+@pytest.mark.parametrize("published", ["{level: 1}", "{edges: [0, 2.5]}", "{ranges: [5], from: 0, to: 20, start: 1}"])
+def test_what_may_be_published(published: str, validator: jsonschema.Draft202012Validator):
+    text = SPEC.replace("condition.csv}", f"condition.csv}}, publish_as: {published}")
+    assert valid(validator, text)
+    assert read_spec(text, "spec.yaml", {"WAREHOUSE_URL": "duckdb:///a.duckdb"}).attributes["condition"].publish_as
 
 
 def test_weights_that_the_loader_accepts(validator: jsonschema.Draft202012Validator):

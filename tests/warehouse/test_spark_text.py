@@ -21,11 +21,13 @@ from qblock.ledger.stores import store_of_url
 from qblock.profiling.first_spec import source_of_table
 from qblock.profiling.words import CODES
 from qblock.spec.condition import condition_of
+from qblock.spec.sources import Edges
 from qblock.spec.urls import has_password
 from qblock.warehouse import TableName, spark_client
 from qblock.warehouse.condition import Where
 from qblock.warehouse.engines import parse_url
 from qblock.warehouse.faults import Unreachable, shown_url
+from qblock.warehouse.published import PublishedRanges, RowsPublished
 from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_client import connect_url, explained
 from qblock.warehouse.spark_facts import SparkDialect, column_of
@@ -187,3 +189,23 @@ def test_a_condition_decides_what_is_copied_of_the_source() -> None:
         f"AND {column}.`site` > :p4) AS `qblock_kept`"
     )
     assert list(state.parameters.values()) == ["true", r"a!_\%", "1", "-2", "it's"]
+
+
+def test_what_is_published_is_what_is_copied_of_a_sensitive_column() -> None:
+    client: Any = Recorded()
+    table = TableName.parse("wh.stays")
+    published = PublishedRanges(Edges(edges=(0, 5)), "spec")
+    where = Where(condition_of("paid > 1"), "spec", str(table), ("paid",))
+    rows = RowsPublished(where, {"paid": published}, ("paid",))
+    session = SparkSession(client, "mine", lambda: None, {table: frozenset({"paid"})}, {table: rows})
+    session._described[table] = {"paid": column_of("paid", "int")}
+    assert session.columns(table) == {"paid": column_of("paid", "string")}
+    compiled: Any = session._query(table, ["paid"]).compile(dialect=SparkDialect())
+    state = compiled.construct_expanded_state({})
+    column = "`wh`.`stays`.`paid`"
+    assert re.sub(r"\s+", " ", state.statement) == (
+        f"SELECT `qblock_kept`.`paid` FROM (SELECT CASE WHEN ({column} IS NULL) THEN NULL "
+        f"WHEN ({column} < CAST(:p0 AS integer)) THEN :p1 WHEN ({column} < CAST(:p2 AS integer)) THEN :p3 "
+        f"ELSE :p4 END AS `paid` FROM `wh`.`stays` WHERE {column} > CAST(:p5 AS integer)) AS `qblock_kept`"
+    )
+    assert list(state.parameters.values()) == ["0", "<0", "5", "0-4", ">=5", "1"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qblock.hierarchy.builders import UnfitValuesError, cuts, dates, digits, edges, flat, ranges, suppress
+from qblock.hierarchy.builders import UnfitValuesError, cuts, dates, digits, edges, flat, outer_cuts, ranges, suppress
 from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem
 from qblock.hierarchy.cuts import Grid
 from qblock.hierarchy.files import LAYOUTS, Layout, from_columns, from_csv, from_rows, write_csv
@@ -24,6 +24,7 @@ __all__ = [
     "from_columns",
     "from_csv",
     "from_rows",
+    "outer_cuts",
     "ranges",
     "suppress",
     "write_csv",

@@ -214,6 +214,13 @@ class Hierarchy:
         levels += [Labels(labels.distinct, labels.of_leaf[cells.first]) for labels in self.columns[1:]]
         return replace(self, labels=tuple(levels), cells=Cells(self.columns[0], cells))
 
+    def above(self, level: int) -> Hierarchy:
+        """The hierarchy whose leaves are the labels of a level."""
+        first = self.columns[level].first
+        levels = [Labels.leaves_of(self.columns[level].distinct)]
+        levels += [Labels(labels.distinct, labels.of_leaf[first]) for labels in self.columns[level + 1 :]]
+        return replace(self, level_names=self.level_names[level:], labels=tuple(levels))
+
     def digest(self) -> str:
         """sha256 of level names and rows, as hexadecimal text; the order of the rows does not matter."""
         digest = hashlib.sha256(json.dumps(self.level_names, ensure_ascii=False).encode("utf-8"))

@@ -44,7 +44,8 @@ class Kept:
     """What is kept of a version. references: for each requirement, one for each of its sensitive attributes; counts: of
     a requirement, by its number, those that the published rows do not give (private_counts); hierarchies: the marks
     of the leaves of those that are stated in files and tables, by attribute; map: the recoding map, where there is
-    one; ranges: how bounds are published (`publish.ranges`), `text` where that was not kept."""
+    one; ranges: how bounds are published (`publish.ranges`), `text` where that was not kept; coarser: what sensitive
+    attributes are published as (`publish_as`), in the words of the spec."""
 
     columns: tuple[PublishedColumn, ...]
     references: tuple[tuple[Reference, ...], ...]
@@ -52,6 +53,7 @@ class Kept:
     hierarchies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     map: Mapping[str, Any] | None = None
     ranges: RangesShown = "text"
+    coarser: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """Canonical JSON; each distinct reference is written once."""
@@ -75,6 +77,8 @@ class Kept:
             content["map"] = dict(self.map)
         if self.ranges != "text":
             content["ranges"] = self.ranges
+        if self.coarser:
+            content["coarser"] = dict(self.coarser)
         return canonical(content)
 
     @property
@@ -95,6 +99,7 @@ class Kept:
                 content.get("hierarchies", {}),
                 content.get("map"),
                 content.get("ranges", "text"),
+                content.get("coarser", {}),
             )
         except (ValueError, TypeError, KeyError, IndexError):
             raise QblockError("the quantities kept with a version cannot be read: they were altered") from None

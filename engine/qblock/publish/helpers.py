@@ -26,7 +26,7 @@ from qblock.models import Tightest
 from qblock.models.examples import in_words
 from qblock.publish.bounds import Bound
 from qblock.publish.recheck import known_to_readers
-from qblock.source.in_words import SUPPRESSED
+from qblock.source.in_words import SUPPRESSED, published_in_words
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.protocol import quote
 
@@ -58,9 +58,10 @@ SAYS = {
     "not over rows.",
     "weight": "The share of the people of its group who are still in the source: sum({of}) counts who is there now, "
     "where count(*) also counts who has left.",
-    "sensitive": "Sensitive attribute: as it is in the source; what is guaranteed of it: {guarantees}.",
+    "sensitive": "Sensitive attribute: {shown}; what is guaranteed of it: {guarantees}.",
     "insensitive": "Published as it is in the source.",
 }
+AS_IN_SOURCE = "as it is in the source"
 ENDS = {
     "low": "low <= value < high",
     "high": "low <= value < high",
@@ -306,8 +307,10 @@ def shown_of(
             views["columns"].append((name, WEIGHT_ROLE, *[None] * 6, WEIGHT_HOW.format(_plain(name))))
         else:
             role = {"sensitive": "sensitive attribute"}.get(column.role, column.role)
+            shown = _shown(spec, name)
+            source_type = type_ if shown == AS_IN_SOURCE else None  # that of the labels
             views["columns"].append(
-                (name, role, None, None, None, type_, facts.distinct[name], None, "published as it is in the source")
+                (name, role, None, None, None, source_type, facts.distinct[name], None, f"published {shown}")
             )
     views["version"].append((version.version, version.at, total, version.previous))
     for requirement, satisfied in zip(spec.privacy, tightest, strict=True):
@@ -426,6 +429,17 @@ def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str,
         of = of if column.role == "bound" else column.name
         end = ENDS.get(defaults.get(column.name, column.name).rpartition("_")[2], "")
         comments[column.name] = SAYS[column.role].format(
-            columns=named["columns"], blocks=named["blocks"], guarantees=named["guarantees"], of=of, end=end
+            columns=named["columns"],
+            blocks=named["blocks"],
+            guarantees=named["guarantees"],
+            of=of,
+            end=end,
+            shown=_shown(spec, column.name),
         )
     return comments
+
+
+def _shown(spec: Spec, name: str) -> str:
+    """What readers see of a column that is not generalized."""
+    said = published_in_words(spec, name) if name in spec.sensitives else None
+    return said or AS_IN_SOURCE

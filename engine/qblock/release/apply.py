@@ -37,6 +37,7 @@ from qblock.search.progress import Progress
 from qblock.search.result import refusal
 from qblock.search.run import open_snapshot, recoded, run_search, task_over
 from qblock.source import open_recoded
+from qblock.source.in_words import published_in_words
 from qblock.spec import Spec
 from qblock.versions.policy import common
 from qblock.versions.policy.batched import KEPT
@@ -77,7 +78,13 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     return planned.then(
         ClearLeftovers(spec.release),
         *((CheckReaders(spec.publish.readers),) if engine.facts.has_roles else ()),
-        Snapshot(engine_of(parse_url(spec.source.url.url)).name, spec.source.table, is_copied(spec), spec.source.where),
+        Snapshot(
+            engine_of(parse_url(spec.source.url.url)).name,
+            spec.source.table,
+            is_copied(spec),
+            spec.source.where,
+            tuple((name, said) for name in spec.sensitives if (said := published_in_words(spec, name)) is not None),
+        ),
         CheckDisclosure(spec.insensitives),
         _search_step(planned, models),
         CheckEarlierVersions(planned.current, spec.versions.joint, spec.checked_together, force),
@@ -128,6 +135,7 @@ class Snapshot(Step):
     table: str
     copied: bool
     where: str | None = None
+    coarser: tuple[tuple[str, str], ...] = ()
 
     def describe(self) -> str:
         rows = self.table if self.where is None else f"{self.table} where {self.where}"
@@ -135,7 +143,8 @@ class Snapshot(Step):
             how = f"Copy what is read of {rows} from its server in one transaction that only reads"
         else:
             how = f"Open {rows} in {ENGINES[self.engine].facts.snapshot_words}"
-        return f"{how}; check its columns, and that the hierarchies cover every value; scan it once."
+        read = "".join(f"; read {name} {said}, as it is published" for name, said in self.coarser)
+        return f"{how}{read}; check its columns, and that the hierarchies cover every value; scan it once."
 
     def perform(self, run: Run) -> Restart | None:
         refused, digests = spec_refusal(run), run.ledger.digests

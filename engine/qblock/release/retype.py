@@ -25,7 +25,7 @@ from qblock.versions.conversion import NewTexts, new_texts, rewrite
 from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk, prepare, record_with
 from qblock.versions.people import check_somebody
 from qblock.versions.recorded import recorded
-from qblock.versions.types import Types, changed, named, remedy, types_of
+from qblock.versions.types import Types, changed, check_coarser, named, remedy, types_of
 from qblock.warehouse import TableName
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import Column, Session
@@ -81,6 +81,11 @@ def type_note(planned: Plan) -> str | None:
                 own = [v for v in recorded(crosswalk, spec.release) if v.key.version in shown]
     except Busy:
         return "whether column types have changed could not be read: another run has the crosswalk open"
+    if own:
+        try:
+            check_coarser(spec, own[-1].types, f"version {own[-1].key.version}")
+        except InputError as error:
+            return f"a release would be refused: {error}"
     changes = changed(spec, own[-1].types, columns) if own else []
     if not changes:
         return None
@@ -96,6 +101,7 @@ def _move(crosswalk: Crosswalk, spec: Spec, session: Session) -> Retyped:
     if not own:
         raise Refused(f"release {spec.release} has no crosswalk yet: there is nothing to convert")
     known = own[-1].types
+    check_coarser(spec, known, f"version {own[-1].key.version}")
     if not changed(spec, known, columns):
         return Retyped(status="unchanged", release=spec.release, columns=(), versions=0)
     check_somebody(crosswalk, spec, session, relation, columns, own[-1], known.first)

@@ -187,6 +187,10 @@ class _Rollback(Job):
         published = {n: a.role for n, a in self.spec.attributes.items() if a.role != "identifying"}
         if published != {column.name: column.role for column in self.baseline.columns if not column.derived}:
             raise self._refused("it publishes other columns, or in other roles, than the spec says now")
+        before, now = self.baseline.coarser, self.spec.coarser
+        other = [name for name in self.spec.sensitives if before.get(name) != now.get(name)]
+        if other:
+            raise self._refused(f"it shows other labels of {other[0]} than the spec says now (`publish_as`)")
 
     def _check(self, rows: Rows) -> list[str]:
         columns: Sequence[PublishedColumn] = self.baseline.columns

@@ -44,7 +44,7 @@ from qblock.source import open_source
 from qblock.source.in_words import node_in_words
 from qblock.spec import Spec, table_as_it_stands
 from qblock.spec.digest import spec_digest
-from qblock.spec.sources import CsvFile
+from qblock.spec.sources import CsvFile, TaxonomyLevel
 from qblock.version import __version__
 from qblock.warehouse.engines import database_file, engine_of, open_warehouse, parse_url
 from qblock.warehouse.protocol import Session, TableName, quote
@@ -63,6 +63,7 @@ KINDS = {
     "timestamp": "a date and time",
     "timestamptz": "a date and time",
 }
+SENSITIVE_ROLE = "sensitive attribute"
 MOST_AREAS = 250
 """Areas of a map that are drawn: those with most rows."""
 MOST_BANDS = 16
@@ -150,7 +151,7 @@ class _Reading:
             raise Refused(NOTHING.format(self.spec.release))
         version = versions[0]
         known = [row["column_name"] for row in columns if row["role"] == "quasi-identifier"]
-        secret = [row["column_name"] for row in columns if row["role"] == "sensitive attribute"]
+        secret = [row["column_name"] for row in columns if row["role"] == SENSITIVE_ROLE]
         guarantees = [GuaranteeShown(**row) for row in self._helper(session, "guarantees")]
         sample = self._sample(
             session, [row["column_name"] for row in columns if not row["role"].startswith("bound of ")]
@@ -180,14 +181,16 @@ class _Reading:
 
     def _as_source(self, known: Sequence[str], secret: Sequence[str]) -> Spec:
         """The view as a table that somebody else generalized: NULL is a value of its own."""
-        taxonomies = {}
+        taxonomies, levels = {}, {}
         for name in secret:
             own = self.spec.attributes.get(name)
             if own is not None and isinstance(own.taxonomy, CsvFile) and (file := self.spec.file(own.taxonomy)):
                 taxonomies[name] = {"file": str(file.resolve()), "layout": own.taxonomy.layout}
+                if isinstance(own.publish_as, TaxonomyLevel):
+                    levels[name] = own.publish_as.level
         view = f"{quote(self.schema)}.{quote(self.spec.view)}"
         where = self.spec.directory / "report"
-        return table_as_it_stands(self.place, view, known, secret, taxonomies=taxonomies, path=where)
+        return table_as_it_stands(self.place, view, known, secret, taxonomies=taxonomies, levels=levels, path=where)
 
     @contextmanager
     def _task(self, session: Session, known: Sequence[str], secret: Sequence[str]) -> Iterator[Task]:
@@ -315,11 +318,12 @@ def _columns(
         name, role = row["column_name"], row["role"]
         before = KINDS.get(row["source_type"] or "", row["source_type"])
         if role != "quasi-identifier":
+            after = row["how_to_filter"].removeprefix("published ") if role == SENSITIVE_ROLE else _of_others(role)
             yield ColumnShown(
                 name=name,
                 role=role,
-                before=before,
-                after=_of_others(role),
+                before=before if row["source_type"] or role != SENSITIVE_ROLE else "finer values",
+                after=after,
                 how_to_filter=row["how_to_filter"],
                 values=row["values_published"],
             )

@@ -22,9 +22,15 @@ from qblock.search.lattice import SLACK, Outcome
 from qblock.search.task import Task
 from qblock.search.utility import MARGINAL, Metrics
 from qblock.spec import Requirement, Spec
+from qblock.spec.checks import RANGES_PUBLISHED
+from qblock.warehouse.values import NUMERIC
 
 if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded
+
+
+EASIER_IF_COARSER = ("t_closeness", "nt_closeness", "epsilon_privacy", "beta_likeness", "delta_disclosure")
+"""Models of how far what is believed moves: to tell fewer values apart moves it less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +187,7 @@ def refusal(result: SearchResult) -> Refused:
     detail = "; ".join(reasons) or f"even {general} has too many rows to suppress"
     kept = in_the_way(task)
     lines = _passing(task.spec, zip(task.spec.privacy, top.tightest, strict=True))
-    instead = f"Ask for less{f' ({lines} would pass)' if lines else ''}, or coarsen the sensitive attribute"
+    instead = f"Ask for less{f' ({lines} would pass)' if lines else ''}{_coarser(task, top)}"
     if top.has_value_of_all:
         instead = "Leave the rows with a value that everybody has out, in a view of the source"
     if top.has_small_box:
@@ -191,6 +197,23 @@ def refusal(result: SearchResult) -> Refused:
         instead = f"`max` of {' and of '.join(kept)} {are} in the way: raise {it}, or ask for less"
     nothing = "no node satisfies the spec" if proved else "no node that satisfies the spec was come to in time"
     return Refused(f"{nothing}: {detail}. {instead}")
+
+
+def _coarser(task: Task, top: Assessment) -> str:
+    """What to write where a model that fails asks less of coarser values. Fewer values are no more diverse."""
+    for requirement, verdict in zip(task.spec.privacy, top.tightest, strict=True):
+        if verdict.holds or requirement.model.name not in EASIER_IF_COARSER:
+            continue
+        for name in requirement.sensitive:
+            if task.spec.attributes[name].publish_as is not None:
+                return f", or publish {name} coarser yet (`publish_as`)"
+            values = task.source.sensitives[name]
+            if not any(values.reference.domain):
+                continue  # what a column without a value is of is not told alike by tables, files and frames
+            if values.column.kind in NUMERIC:
+                return f", or publish {name} coarser: `{RANGES_PUBLISHED}`"
+            return f", or publish {name} coarser, as a level of its `taxonomy`: `publish_as: {{level: 1}}`"
+    return ""
 
 
 def _instead_of_it(result: SearchResult) -> str:

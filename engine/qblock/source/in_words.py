@@ -11,10 +11,37 @@ from qblock.errors import QblockError
 from qblock.hierarchy import TOP, Hierarchy, from_csv
 from qblock.hierarchy.builders import outer_cuts
 from qblock.spec import Spec
-from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, Edges, HierarchySource, Ranges, Suppress
+from qblock.spec.sources import (
+    CsvFile,
+    Cuts,
+    Dates,
+    Digits,
+    DimensionTable,
+    Edges,
+    HierarchySource,
+    Ranges,
+    Suppress,
+    TaxonomyLevel,
+)
 
 SUPPRESSED = "suppressed to *"
 AS_IT_IS = "as it is"
+
+
+def published_in_words(spec: Spec, name: str) -> str | None:
+    """What readers see of a sensitive attribute that is published coarser than it is in the source (`publish_as`); None
+    where it is not."""
+    attribute = spec.attributes[name]
+    published, taxonomy = attribute.publish_as, attribute.taxonomy
+    if published is None:
+        return None
+    if isinstance(published, TaxonomyLevel):
+        if isinstance(taxonomy, DimensionTable) and published.level < len(taxonomy.levels):
+            return f"by {taxonomy.levels[published.level]}"
+        return f"by level {published.level} of its taxonomy"
+    steps = _steps(published)
+    assert steps is not None  # of ranges
+    return steps[0]
 
 
 def levels_in_words(spec: Spec, hierarchies: Iterable[Hierarchy]) -> dict[str, tuple[str, ...]]:

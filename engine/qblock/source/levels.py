@@ -24,9 +24,10 @@ from qblock.hierarchy import TOP, Hierarchy, UnfitValuesError, flat, from_column
 from qblock.hierarchy.bounds import Reader
 from qblock.hierarchy.labels import all_match, as_texts, one_text
 from qblock.spec import Attribute, Spec
-from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, build
+from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, TaxonomyLevel, build, cells_of
 from qblock.warehouse import queries, warehouse_of
 from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.published import check_level
 from qblock.warehouse.queries import Dimension
 from qblock.warehouse.values import NUMERIC, is_value
 
@@ -187,7 +188,7 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, seen: Obs
     declared = _declared(spec, name, attribute, kind)
     null = attribute.nulls == "value"
     if attribute.taxonomy is not None:
-        domain = build_hierarchy(spec, session, name, column, seen, "taxonomy")
+        domain = _taxonomy_of(spec, session, name, column, seen)
         if declared is not None:
             leaves = Matcher(domain.leaves, kind)
             declared_leaves = [(v, leaves.find(v)) for v in declared]
@@ -202,7 +203,35 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, seen: Obs
         if declared is None:
             null = null and None in values
         domain = flat(name, [value for value in values if value is not None])
+        _check_in_ranges(spec, name, domain.leaves)
     return _in_order(domain.add_null_leaf() if null else domain, attribute, kind)
+
+
+def _taxonomy_of(spec: Spec, session: Session, name: str, column: Column, seen: Observed) -> Hierarchy:
+    """The taxonomy of a sensitive attribute, from the level on that is published."""
+    taxonomy = build_hierarchy(spec, session, name, column, seen, "taxonomy")
+    published = spec.attributes[name].publish_as
+    if not isinstance(published, TaxonomyLevel):
+        return taxonomy
+    check_level(taxonomy, published.level, spec.at("attributes", name, "publish_as"))
+    return taxonomy.above(published.level)
+
+
+def _check_in_ranges(spec: Spec, name: str, values: Iterable[str | None]) -> None:
+    """Raise InputError for observed values that no range of `publish_as` holds."""
+    labels = ranges_published(spec.attributes[name])
+    lost = sorted({value for value in values if value is not None} - set(labels)) if labels else []
+    if lost:
+        raise InputError(
+            f"{spec.at('attributes', name, 'publish_as')}: column {name} has {' and '.join(lost)}, which no range "
+            "holds; leave these rows out in a view"
+        )
+
+
+def ranges_published(attribute: Attribute) -> tuple[str, ...]:
+    """The labels of the ranges that a sensitive attribute is published as, ascending."""
+    published = attribute.publish_as
+    return () if published is None or isinstance(published, TaxonomyLevel) else tuple(cells_of(published)[1])
 
 
 def _declared(spec: Spec, name: str, attribute: Attribute, kind: str | None) -> list[str] | None:
@@ -223,23 +252,25 @@ def _in_order(domain: Hierarchy, attribute: Attribute, kind: str | None) -> Hier
     listed."""
     leaves = domain.leaves
     ascending = sorted(range(len(leaves)), key=lambda i: (leaves[i] is None, comparison.key(leaves[i] or "", kind)))
-    if not isinstance(attribute.order, tuple):
+    order = attribute.order if isinstance(attribute.order, tuple) else ranges_published(attribute)
+    if not order:
         return domain.select(ascending)
-    listed = Matcher(attribute.order, kind)
+    listed = Matcher(order, kind)
     place = [listed.find(leaf) for leaf in leaves]
-    return domain.select(sorted(ascending, key=lambda i: len(leaves) if (p := place[i]) is None else p))
+    return domain.select(sorted(ascending, key=lambda i: len(order) if (p := place[i]) is None else p))
 
 
 def ordered(attribute: Attribute, column: Column, domain: Sequence[str | None]) -> bool:
     """Whether the values have an order: a list, or that of numbers, dates and times, which only numbers have without
-    being asked. Text has only that of the list. The place of NULL among numbers has to be given: `order: ascending`
-    puts it last.
+    being asked, and the ranges that these are published as. Text has only that of the list. The place of NULL among
+    numbers has to be given: `order: ascending` puts it last.
     """
     if isinstance(attribute.order, tuple):
         return True
+    numbers = column.kind in NUMERIC or bool(ranges_published(attribute))
     if attribute.order == "ascending":
-        return column.kind != "text"
-    return column.kind in NUMERIC and None not in domain
+        return column.kind != "text" or numbers
+    return numbers and None not in domain
 
 
 def reference_of(

@@ -10,13 +10,25 @@ from qblock.models.anonymity import why_no_projections
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, WEIGHTS_NAME, Spec
 from qblock.spec.privacy import Requirement
+from qblock.spec.sources import CsvFile, DimensionTable, Edges, Ranges, TaxonomyLevel
 
 ONLY: dict[str, tuple[str, ...]] = {
     "identifying": (),
     "insensitive": (),
     "quasi_identifier": ("hierarchy", "nulls", "uncovered"),
-    "sensitive": ("taxonomy", "order", "domain", "nulls"),
+    "sensitive": ("taxonomy", "order", "domain", "nulls", "publish_as"),
 }
+NOT_SENSITIVE = {
+    "quasi_identifier": "publish_as is of sensitive attributes, and {name} is a quasi_identifier; write `hierarchy` in "
+    "its place",
+    "insensitive": "publish_as is of sensitive attributes, and {name} is insensitive; remove it, or write "
+    "`role: sensitive`",
+    "identifying": "publish_as is of sensitive attributes, and {name} is identifying; remove it, since the column is "
+    "not published",
+}
+MOST_RANGES = 1_000
+RANGES_PUBLISHED = "publish_as: {ranges: [10000], from: 0, to: 200000}"
+"""An example, for messages."""
 NOT_OF_TAXONOMIES = {
     "max": "max is the highest level that may be published, and a taxonomy is not generalized by",
     "finest": "finest is for quasi-identifiers: sensitive values are published as they are",
@@ -168,6 +180,53 @@ def check_weights(document: Document, spec: Spec) -> None:
         )
 
 
+def check_published(document: Document, spec: Spec) -> None:
+    """Record why sensitive values cannot be published as the spec says."""
+    for name, attribute in spec.attributes.items():
+        published, place = attribute.publish_as, ("attributes", name, "publish_as")
+        if isinstance(published, TaxonomyLevel):
+            if not isinstance(attribute.taxonomy, CsvFile | DimensionTable):
+                what = (
+                    f"it is a level of the taxonomy of {name}, which a file or table has; add `taxonomy: {{file: CSV}}`"
+                )
+                document.wrong(place, f"{what}, or write `{RANGES_PUBLISHED}`")
+        elif published is not None:
+            problem = _unfit_ranges(published)
+            if problem is not None:
+                document.wrong(place, problem)
+    for requirement in spec.privacy:
+        for name, model in zip(requirement.sensitive, requirement.models, strict=False):
+            if "numbers" in model.needs and name in spec.sensitives and spec.attributes[name].publish_as is not None:
+                what = (
+                    f"{model.name} computes with the numbers of {name}, and `publish_as` makes them labels; leave it "
+                    "out, or take another model"
+                )
+                document.wrong(("privacy", requirement.index, model.name), what)
+
+
+def _unfit_ranges(published: Ranges | Edges) -> str | None:
+    """Why values cannot be published in such ranges."""
+    for key in ("finest", "max"):
+        if getattr(published, key) is not None:
+            return f"{key} is of hierarchies, which have levels; values are published in ranges of one width; remove it"
+    if published.labels != "plain":
+        return "labels is of hierarchies; ranges that are published are half open, [0, 10), in any case; remove it"
+    if isinstance(published, Edges):
+        too_many = len(published.edges) > MOST_RANGES
+        return f"these are more than {MOST_RANGES:,} ranges; write fewer edges" if too_many else None
+    if len(published.ranges) > 1:
+        return f"values are published in ranges of one width, and these are {len(published.ranges)}; keep one"
+    if published.first_and_last is None:
+        return (
+            "ranges that are published begin and end where the spec says, so that no label tells a value of the data; "
+            "write both: {ranges: [10000], from: 0, to: 200000}"
+        )
+    first, last = published.first_and_last
+    if last - first >= MOST_RANGES:
+        return f"these are more than {MOST_RANGES:,} ranges; write a larger width"
+    return None
+
+
 def check_newcomers(document: Document, spec: Spec) -> None:
     """Record why newcomers cannot be shown as the spec says."""
     if spec.versions.newcomers is None:
@@ -181,6 +240,9 @@ def check_newcomers(document: Document, spec: Spec) -> None:
 def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any]) -> None:
     for key in entry:
         if key in {key for keys in ONLY.values() for key in keys} and key not in ONLY[role]:
+            if key == "publish_as":
+                document.wrong((*path, key), NOT_SENSITIVE[role].format(name=path[-1]))
+                continue
             owner = next(name for name, keys in ONLY.items() if key in keys)
             takes = f"{role} takes {', '.join(ONLY[role]) or 'no further key'}"
             document.wrong((*path, key), f"{key} belongs to a {owner}, and the role here is {role}; {takes}")

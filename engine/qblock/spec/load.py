@@ -21,7 +21,7 @@ from qblock.spec.document import Path as Place
 from qblock.spec.model import ROLES, Origin, Spec
 from qblock.spec.privacy import requirements
 from qblock.spec.source_file import read_source_file
-from qblock.spec.sources import FORMS
+from qblock.spec.sources import FORMS, Published
 from qblock.spec.urls import has_password
 
 ADAPTER = TypeAdapter(Spec)
@@ -57,12 +57,13 @@ def table_as_it_stands(
     sensitives: Sequence[str],
     *,
     taxonomies: Mapping[str, Mapping[str, str]] | None = None,
+    levels: Mapping[str, int] | None = None,
     path: str | Path = "command line",
 ) -> Spec:
     """A spec under which each quasi-identifier is shown or hidden, and NULL is a value of its own.
 
-    taxonomies: `file` and `layout` by sensitive attribute; path: what messages call the spec, in whose folder relative
-    files are. Raises InputError where one of them is not valid.
+    taxonomies: `file` and `layout` by sensitive attribute; levels: of these, where the table has labels and no leaves;
+    path: what messages call the spec, in whose folder relative files are. Raises InputError where one is not valid.
     """
     attributes: dict[str, Any] = {
         name: {"role": "quasi_identifier", "hierarchy": "suppress", "nulls": "top"} for name in quasi_identifiers
@@ -70,6 +71,8 @@ def table_as_it_stands(
     attributes |= {name: {"role": "sensitive", "nulls": "value"} for name in sensitives}
     for name, taxonomy in (taxonomies or {}).items():
         attributes[name]["taxonomy"] = dict(taxonomy)
+    for name, level in (levels or {}).items():
+        attributes[name]["publish_as"] = {"level": level}
     document = {
         "version": 1,
         "release": "audit",
@@ -103,6 +106,7 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
         checks.check_projections(document, spec)
         checks.check_groups(document, spec)
         checks.check_weights(document, spec)
+        checks.check_published(document, spec)
     if document.problems or spec is None:
         raise InputError(*document.report(), suggestions=document.suggestions())
     origin = replace(origin, warnings=(*origin.warnings, *_ambiguous(spec)))
@@ -175,11 +179,12 @@ def _form(document: Document, loc: Place) -> str:
     for part in loc:
         value = value[part]
     named = next(iter(value)) if isinstance(value, dict) and value else value
-    known = [source.form for source in FORMS]
+    forms, noun = (FORMS, "a hierarchy") if loc[-1] != "publish_as" else (get_args(Published), "what may be published")
+    known = [source.form for source in forms]
     close = difflib.get_close_matches(named, known, 1, 0.6) if isinstance(named, str) else []
     what = f"{{{named}: ...}}" if isinstance(value, dict) and value else "{it}"
-    valid = "; ".join(source.example for source in FORMS)
-    return f"{what} is not a hierarchy; {f'did you mean {close[0]}? ' if close else ''}valid: {valid}"
+    valid = "; ".join(source.example for source in forms)
+    return f"{what} is not {noun}; {f'did you mean {close[0]}? ' if close else ''}valid: {valid}"
 
 
 def keys(loc: tuple[str | int, ...]) -> list[str]:

@@ -47,7 +47,7 @@ from qblock.spec.fields import (
 )
 from qblock.spec.privacy import Requirement
 from qblock.spec.source_file import read_type
-from qblock.spec.sources import STRICT, CsvFile, HierarchySource, SourceField
+from qblock.spec.sources import STRICT, CsvFile, HierarchySource, PublishedField, SourceField, written
 from qblock.spec.workload import WorkloadField
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
@@ -134,7 +134,7 @@ Domain = Annotated[Literal["observed"] | tuple[str | None, ...] | None, _word_or
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Attribute:
     """One column. taxonomy and domain are sets; only order orders. domain None: the leaves of the taxonomy, else what
-    is observed."""
+    is observed. With `publish_as` all of these are about what is published."""
 
     role: Role = key(
         "What the column is: identifying is never published, a quasi_identifier is generalized, sensitive "
@@ -170,6 +170,13 @@ class Attribute:
         "The order of sensitive values, for distances.", "ascending", ["low", "middle", "high"], default=None
     )
     domain: Domain = key("The sensitive values that there are.", "observed", ["low", "middle", "high"], default=None)
+    publish_as: PublishedField | None = key(
+        "What is published, and protected, in place of a sensitive value: its range, or a level of its taxonomy.",
+        {"ranges": [10000], "from": 0, "to": 200000},
+        {"edges": [0, 1, 5, 10]},
+        {"level": 1},
+        default=None,
+    )
 
     @property
     def highest(self) -> int | None:
@@ -472,6 +479,12 @@ class Spec:
     @property
     def insensitives(self) -> tuple[str, ...]:
         return self.names("insensitive")
+
+    @property
+    def coarser(self) -> dict[str, str]:
+        """What sensitive attributes are published as, where that is not their values, in the words of a spec."""
+        all_ = ((name, self.attributes[name].publish_as) for name in self.sensitives)
+        return {name: written(published) for name, published in all_ if published is not None}
 
     @property
     def view(self) -> str:

@@ -7,13 +7,26 @@ from collections.abc import Sequence
 from dataclasses import fields
 from datetime import date
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args
 
 from pydantic import ConfigDict, Discriminator, Tag
 from pydantic.dataclasses import dataclass
 
+from qblock.canonical import decimal_text
 from qblock.comparison import Kind
-from qblock.hierarchy import Grid, Hierarchy, HierarchyError, Layout, cuts, dates, digits, edges, ranges, suppress
+from qblock.hierarchy import (
+    Grid,
+    Hierarchy,
+    HierarchyError,
+    Layout,
+    cuts,
+    dates,
+    digits,
+    edges,
+    outer_cuts,
+    ranges,
+    suppress,
+)
 from qblock.hierarchy.builders import UNITS, check_edges, check_ends, check_finest, check_units, check_widths
 from qblock.hierarchy.core import MOST_EDGES, MOST_LEVELS, check_levels
 from qblock.hierarchy.written import LabelForm
@@ -198,6 +211,18 @@ class Ranges(HierarchySource):
         check_ends(self.ranges, self.start, self.from_, self.to)
         check_finest(self.finest, self.ranges)
 
+    @property
+    def first_and_last(self) -> tuple[int, int] | None:
+        """The numbers of the first and the last cut of the first width; None unless both ends are given."""
+        first, last = outer_cuts(self.ranges[0], self.start, self.from_, self.to)
+        return None if first is None or last is None else (first, last)
+
+    @property
+    def begins(self) -> tuple[int | Fraction, ...]:
+        """Where ranges of the first width begin, between both ends; none unless both are given."""
+        first, last = self.first_and_last or (0, -1)
+        return tuple(self.start + cut * self.ranges[0] for cut in range(first, last + 1))
+
     def hierarchy_of(self, attribute: str, values: Sequence[str], kind: Kind) -> Hierarchy:
         ends = (self.from_, self.to)
         hierarchy = ranges(attribute, values, self.ranges, self.start, kind, *ends, self.labels)
@@ -222,6 +247,11 @@ class Edges(HierarchySource):
 
     def __post_init__(self) -> None:
         check_finest(self.finest, self.edges)
+
+    @property
+    def begins(self) -> tuple[int | Fraction, ...]:
+        """As of Ranges."""
+        return self.edges
 
     def hierarchy_of(self, attribute: str, values: Sequence[str], kind: Kind) -> Hierarchy:
         hierarchy = edges(attribute, values, self.edges, kind, self.labels)
@@ -318,6 +348,40 @@ class DimensionTable(HierarchySource):
     max: Max = None
 
 
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class TaxonomyLevel:
+    """The labels that a level of the attribute's own taxonomy has, in place of its leaves."""
+
+    form: ClassVar[str] = "level"
+    example: ClassVar[str] = "{level: 1}"
+    level: Length = key("The level of the taxonomy whose labels are published.", 1)
+
+
+Published = Ranges | Edges | TaxonomyLevel
+"""What a sensitive attribute may be published as."""
+
+
+def written(published: Published) -> str:
+    """In the words of a spec: alike for all that is published alike."""
+    if isinstance(published, TaxonomyLevel):
+        return f"{{level: {published.level}}}"
+    if isinstance(published, Edges):
+        return f"{{edges: [{', '.join(decimal_text(Fraction(edge)) for edge in published.edges)}]}}"
+    keys = {"start": published.start or None, "from": published.from_, "to": published.to}
+    more = "".join(f", {key}: {decimal_text(Fraction(n))}" for key, n in keys.items() if n is not None)
+    return f"{{ranges: [{decimal_text(Fraction(published.ranges[0]))}]{more}}}"
+
+
+def cells_of(source: Ranges | Edges) -> tuple[list[Fraction], list[str]]:
+    """Where the ranges of published numbers begin, ascending, and the labels that a hierarchy of the same words has of
+    decimals: the first one is of what lies below them all."""
+    # Whatever the column's type: one value more can make it another in a file, and the labels must stay.
+    begins = sorted({Fraction(begin) for begin in source.begins})
+    points = [decimal_text(point) for point in (begins[0] - 1, *begins)]
+    labels = source.hierarchy_of("", points, "decimal").labels[1]
+    return begins, [str(label) for label in labels]
+
+
 FORMS: tuple[type[HierarchySource], ...] = (
     Suppress,
     Digits,
@@ -344,6 +408,12 @@ def build(source: HierarchySource, attribute: str, values: Sequence[str], kind: 
     return hierarchy
 
 
+def published_form_of(raw: Any) -> str | None:
+    """As `form_of`, of what a sensitive attribute is published as."""
+    given = [raw.form] if isinstance(raw, Published) else raw if isinstance(raw, dict) else ()
+    return next((f"form:{source.form}" for source in get_args(Published) if source.form in given), None)
+
+
 def form_of(raw: Any) -> str | None:
     """The tag of the form that a value of the file has."""
     if isinstance(raw, HierarchySource):
@@ -362,5 +432,10 @@ def _member(source: type[HierarchySource]) -> Any:
 
 if TYPE_CHECKING:
     SourceField = HierarchySource
+    PublishedField = Published
 else:
+    PublishedField = Annotated[
+        Union[tuple(Annotated[source, Tag(f"form:{source.form}")] for source in get_args(Published))],  # noqa: UP007
+        Discriminator(published_form_of),
+    ]
     SourceField = Annotated[Union[tuple(map(_member, FORMS))], Discriminator(form_of)]  # noqa: UP007

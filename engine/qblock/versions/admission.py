@@ -42,7 +42,7 @@ from qblock.versions.recorded import (
     recorded,
 )
 from qblock.versions.texts import join_texts, owner, part_of, row_of, rows_of, size, texts_of
-from qblock.versions.types import RETYPE, cannot_hold, changed, named, remedy
+from qblock.versions.types import RETYPE, cannot_hold, changed, check_coarser, named, remedy
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query
 from qblock.warehouse.values import fits, writes_alike
@@ -256,6 +256,8 @@ def check_known_types(
     versions: of the release. Raises Refused naming the column, both types and the remedy.
     """
     own = [v for v in versions if v.key.version in shown]
+    if own:
+        check_coarser(spec, own[-1].types, f"version {own[-1].key.version} of release {spec.release}")
     problems = [
         f"column {name} is of type {now} now, and was of type {before} when version {own[-1].key.version} of release "
         f"{spec.release} was made"
@@ -277,6 +279,7 @@ def _check_audience(
     for release, theirs in audience.items():
         if release == spec.release:
             continue
+        check_coarser(spec, theirs, f"release {release}, which the same readers may hold,")
         if first.hashed != theirs.first.hashed:
             raise Refused(
                 f"release {release}, which the same readers may hold, knows people by digests that cannot be compared "

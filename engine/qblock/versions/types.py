@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.errors import QblockError, Refused
+from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.events import canonical
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, RawType, Session
@@ -36,11 +36,12 @@ class First:
 @dataclass(frozen=True)
 class Types:
     """columns: the entity, quasi-identifiers and sensitive attributes of a version; entity: the column that said who a
-    row is about."""
+    row is about; coarser: what sensitive attributes were published as, in the words of the spec."""
 
     columns: Mapping[str, Column]
     entity: str
     first: First
+    coarser: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """Canonical JSON."""
@@ -48,7 +49,8 @@ class Types:
         first = {"column": self.first.column.name, **_plain(self.first.column)}
         if self.first.hashed:
             first["hashed"] = True
-        return canonical({"columns": columns, "entity": self.entity, "first": first})
+        coarser = {"coarser": dict(self.coarser)} if self.coarser else {}
+        return canonical({"columns": columns, "entity": self.entity, "first": first, **coarser})
 
     @classmethod
     def of_text(cls, text: str) -> Types:
@@ -58,7 +60,8 @@ class Types:
             first, entity = dict(content["first"]), content["entity"]
             name, hashed = first.pop("column"), bool(first.pop("hashed", False))
             columns = {name: Column(name, **column) for name, column in content["columns"].items()}
-            return cls(columns, columns[entity].name, First(Column(name, **first), hashed))
+            coarser = dict(content.get("coarser", {}))
+            return cls(columns, columns[entity].name, First(Column(name, **first), hashed), coarser)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise QblockError("the column types in the crosswalk cannot be read: they were altered") from None
 
@@ -67,7 +70,23 @@ def types_of(spec: Spec, columns: Mapping[str, Column], first: First) -> Types:
     """The types of a source's columns as a version keeps them."""
     assert spec.entity is not None
     names = dict.fromkeys((spec.entity, *spec.quasi_identifiers, *spec.sensitives))
-    return Types({name: named(columns[name]) for name in names}, spec.entity, first)
+    return Types({name: named(columns[name]) for name in names}, spec.entity, first, spec.coarser)
+
+
+def check_coarser(spec: Spec, known: Types, version: str) -> None:
+    """Raise InputError where a version shows other labels of a sensitive attribute than the spec asks for now: versions
+    are compared by labels, and those of one would be values beside those of the other, which they overlap."""
+    for name in spec.sensitives:
+        before, now = known.coarser.get(name), spec.coarser.get(name)
+        if name in known.columns and before != now:
+            shown = f"`publish_as: {before}`" if before else "its values as they are"
+            raise InputError(
+                f"{spec.at('attributes', name, 'publish_as')}: {version} shows of {name} {shown}, and versions with "
+                f"other labels cannot be checked together; nothing is published. "
+                f"{f'Write {shown} again' if before else 'Remove publish_as'}, or, unprotected: "
+                "`versions: {joint: none}`, after which whoever holds several versions may learn more than each one "
+                "guarantees"
+            )
 
 
 def named(column: Column) -> Column:

@@ -80,6 +80,10 @@ class Where:
         wanted = [name for name in columns if name in (self.names if names is None else names)]
         return sa.select(*(table.c[name] for name in wanted)).where(clause).subquery("qblock_kept")
 
+    def shown(self, columns: dict[str, Column], text_type: str) -> dict[str, Column]:
+        """The columns as they are."""
+        return columns
+
     def clause(self, session: Session, table: sa.FromClause, columns: Mapping[str, Column]) -> sa.ColumnElement[bool]:
         """The condition, about the rows of a table. Raises InputError as `kept` does."""
         problems, near = [], []

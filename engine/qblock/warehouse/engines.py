@@ -22,13 +22,14 @@ from qblock.spec import Spec
 from qblock.spec.condition import condition_of
 from qblock.spec.privacy import PriorTable
 from qblock.spec.source_file import column_type
-from qblock.spec.sources import DimensionTable
+from qblock.spec.sources import CsvFile, DimensionTable, TaxonomyLevel
 from qblock.spec.urls import url_problem
 from qblock.warehouse.condition import Where
 from qblock.warehouse.copied import CopiedWarehouse, Tabular
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
 from qblock.warehouse.duckdb_session import DuckdbDialect
 from qblock.warehouse.protocol import Facts, Session, TableName, Warehouse, quote, translated
+from qblock.warehouse.published import PublishedLevel, PublishedRanges, RowsPublished
 from qblock.warehouse.source_files import FileTable
 
 
@@ -307,10 +308,27 @@ def warehouse_of(spec: Spec, *, rows: bool = True, asks_rights: bool = False) ->
     """
     copies = is_copied(spec) or (asks_rights and _only_reads(spec))
     warehouse = _server_copy(spec, rows=rows) if copies else _warehouse_of(spec, rows)
-    where = where_of(spec)
-    if where is not None:
-        warehouse.restrict(TableName.parse(spec.source.table), where)
+    restrict(warehouse, spec)
     return warehouse
+
+
+def restrict(warehouse: Warehouse, spec: Spec) -> None:
+    """Read of the source what the spec is about: these rows, with sensitive values as they are published."""
+    where, names = where_of(spec), _columns_kept(spec)
+    coarser = {name: shown for name in spec.sensitives if (shown := _published_as(spec, name)) is not None}
+    restriction = RowsPublished(where, coarser, names) if coarser else where
+    if restriction is not None:
+        warehouse.restrict(TableName.parse(spec.source.table), restriction)
+
+
+def _published_as(spec: Spec, name: str) -> PublishedRanges | PublishedLevel | None:
+    """What a sensitive attribute is published as, where that is not its values."""
+    attribute, place = spec.attributes[name], spec.at("attributes", name, "publish_as")
+    published, taxonomy = attribute.publish_as, attribute.taxonomy
+    if isinstance(published, TaxonomyLevel):
+        assert isinstance(taxonomy, CsvFile | DimensionTable)  # of no other is there a level (checks.py)
+        return PublishedLevel(taxonomy, spec.file(taxonomy), published.level, place)
+    return None if published is None else PublishedRanges(published, place)
 
 
 def where_of(spec: Spec) -> Where | None:
@@ -352,7 +370,9 @@ def copied(table: Tabular, spec: Spec, *, rows: bool = True) -> CopiedWarehouse:
     needed, where = _needed(spec), where_of(spec)
     for name in () if where is None else where.columns:
         needed.setdefault(name, spec.at("source", "where"))
-    return CopiedWarehouse(table, needed, spec.search.memory_limit, rows=rows)
+    warehouse = CopiedWarehouse(table, needed, spec.search.memory_limit, rows=rows)
+    restrict(warehouse, spec)
+    return warehouse
 
 
 def _needed(spec: Spec) -> dict[str, str]:

@@ -239,6 +239,9 @@ class Restriction(Protocol):
     ) -> sa.FromClause:
         """These rows, with the named columns; with those that a run reads, where none are named."""
 
+    def shown(self, columns: dict[str, Column], text_type: str) -> dict[str, Column]:
+        """The table's columns as these rows have them. text_type: the engine's name of it."""
+
 
 Restrictions = Mapping[TableName, Restriction]
 
@@ -436,7 +439,7 @@ class Session:
         names: of the columns, for those that a run can do without. Raises InputError naming near tables where it does
         not exist.
         """
-        described = self.columns(table)
+        described = self._stored(table)
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in described]
         schema = self._facts.prefix(self._home(table).schema)
         rows = sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
@@ -472,7 +475,13 @@ class Session:
         return list(dict.fromkeys(name for name in read if name is not None))
 
     def columns(self, table: TableName) -> dict[str, Column]:
-        """Its columns by name, in order."""
+        """The columns of its `relation` by name, in order."""
+        stored = self._stored(table)
+        restriction = self._restriction(table) if self._restrictions else None
+        return stored if restriction is None else restriction.shown(stored, self._facts.text_type)
+
+    def _stored(self, table: TableName) -> dict[str, Column]:
+        """The columns of the table itself."""
         if table not in self._described:
             self._sent += 1
             home = self._home(table)

@@ -156,6 +156,11 @@ class SparkSession(Session):
         self._temporary.pop(table.name, None)
 
     def columns(self, table: TableName) -> dict[str, Column]:
+        stored = self._stored(table)
+        shown = super().columns(table).values()
+        return {c.name: c if c == stored[c.name] else column_of(c.name, "string") for c in shown}
+
+    def _stored(self, table: TableName) -> dict[str, Column]:
         if table not in self._described:
             self._sent += 1
             with explained([str(table)]):
@@ -191,7 +196,7 @@ class SparkSession(Session):
 
     def _copied(self, table: TableName) -> list[str]:
         """The columns of a table's copy, which is made when the table is named first."""
-        described = self.columns(table)
+        described, copied = self._stored(table), self.columns(table)
         wanted = self._needed.get(table)
         names = [name for name in described if wanted is None or name in wanted]
         for name in names:
@@ -207,14 +212,14 @@ class SparkSession(Session):
             with explained([str(table)]):
                 self._save(copy, self._frame(query))
                 fields = self._client.table(quoted(self._private, copy)).schema.fields
-            if [column_of(f.name, f.dataType.simpleString()) for f in fields] != [described[name] for name in names]:
+            if [column_of(f.name, f.dataType.simpleString()) for f in fields] != [copied[name] for name in names]:
                 raise QblockError(f"the columns of {table} were changed while it was copied; run again")
             self._staged[table] = copy
         return names
 
     def _query(self, table: TableName, names: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
         """What is copied of a table: the rows that the spec is about, with these columns."""
-        described = self.columns(table)
+        described = self._stored(table)
         schema = quoted(table.catalog, table.schema)
         rows: sa.FromClause = sa.table(
             table.name, *map(sa.column, described), schema=quoted_name(schema, quote=False) if schema else None

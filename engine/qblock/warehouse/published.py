@@ -1,0 +1,191 @@
+"""Sensitive values as they are published (`publish_as`): replaced where the rows of the source are read, so that
+nothing else knows of any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.canonical import decimal_text
+from qblock.errors import InputError, quoted
+from qblock.hierarchy import Hierarchy, from_csv
+from qblock.hierarchy.core import MOST_EDGES
+from qblock.spec.sources import CsvFile, DimensionTable, Edges, Ranges, cells_of
+from qblock.warehouse.condition import Where
+from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.values import EXACT, NUMERIC, canonical_text, fits
+
+Expression = sa.ColumnElement[Any]
+
+
+@dataclass(frozen=True)
+class PublishedRanges:
+    """The ranges that numbers are published as. place: of `publish_as`, for messages."""
+
+    source: Ranges | Edges
+    place: str
+
+    def expression(self, session: Session, value: Expression, column: Column) -> Expression:
+        """The label of each value; NaN and infinity, which no range holds, as they are. Raises InputError for a column
+        of no numbers."""
+        if column.kind not in NUMERIC:
+            raise InputError(
+                f"{self.place}: column {column.name} is of type {column.type}, and ranges are of numbers; cast it in a "
+                f"view, or of a CSV file write `types: {{{column.name}: integer}}` below source"
+            )
+        whens, last = self._below(session, value, column)
+        if fits("-Infinity", column):
+            whens.insert(0, (value == _number(session, "-Infinity", column), _text("-Infinity")))
+        beyond = next((text for text in ("Infinity", "NaN") if fits(text, column)), None)
+        if beyond is None:
+            return sa.case((value.is_(None), sa.null()), *whens, else_=last)
+        whens.append((value < _number(session, beyond, column), last))
+        return sa.case((value.is_(None), sa.null()), *whens, else_=session.text_of(value, column.kind))
+
+    def _below(
+        self, session: Session, value: Expression, column: Column
+    ) -> tuple[list[tuple[Expression, Expression]], Expression]:
+        """For each range the values below its end, in ascending order, and the label of those above them all."""
+        begins, labels = cells_of(self.source)
+        whens: list[tuple[Expression, Expression]] = []
+        for begin, below in zip(begins, labels, strict=False):
+            number = _rounded_up(begin, column)
+            if fits(number, column):
+                whens.append((value < _number(session, number, column), _text(below)))
+            elif begin > 0:  # no value of the type is as large
+                return whens, _text(below)
+        return whens, _text(labels[-1])
+
+
+@dataclass(frozen=True)
+class PublishedLevel:
+    """The level of a taxonomy that values are published as. file: the taxonomy's, where it has one."""
+
+    taxonomy: CsvFile | DimensionTable
+    file: Path | None
+    level: int
+    place: str
+
+    def expression(self, session: Session, value: Expression, column: Column) -> Expression:
+        """The label of each leaf; a value that is no leaf as it is, which the domain then lacks."""
+        leaves: dict[str, list[str]] = {}
+        for leaf, label in self._labels(session, column).items():
+            leaves.setdefault(label, []).append(leaf)
+        whens = [
+            (value.in_([_value(session, leaf, column) for leaf in of]), _text(label)) for label, of in leaves.items()
+        ]
+        return sa.case((value.is_(None), sa.null()), *whens, else_=session.text_of(value, column.kind))
+
+    def _labels(self, session: Session, column: Column) -> dict[str, str]:
+        """The label of each leaf. Raises InputError for what is no leaf of the column, or for too many of them."""
+        pairs = self._of_file(column.name) if self.file is not None else self._of_table(session)
+        for leaf in pairs:
+            if not fits(leaf, column):
+                raise InputError(
+                    f"{self.place}: leaf {quoted(leaf)} of the taxonomy is not a value of column {column.name} of type "
+                    f"{column.type}; correct or remove it"
+                )
+        if len(pairs) > MOST_EDGES:
+            raise InputError(
+                f"{self.place}: the taxonomy of {column.name} has {len(pairs):,} leaves; valid with "
+                f"publish_as: at most {MOST_EDGES:,}. Publish its level in a view of the source"
+            )
+        return pairs
+
+    def _of_file(self, name: str) -> dict[str, str]:
+        assert isinstance(self.taxonomy, CsvFile)
+        assert self.file is not None
+        hierarchy = from_csv(self.file, name, self.taxonomy.layout)
+        check_level(hierarchy, self.level, self.place)
+        return {
+            str(leaf): str(label) for leaf, label in zip(hierarchy.leaves, hierarchy.labels[self.level], strict=True)
+        }
+
+    def _of_table(self, session: Session) -> dict[str, str]:
+        """Of its columns alone: what makes a hierarchy of them is checked where the domain is read."""
+        assert isinstance(self.taxonomy, DimensionTable)
+        table, names = TableName.parse(self.taxonomy.table), self.taxonomy.levels
+        columns = session.columns(table)
+        if self.level >= len(names) or not {names[0], names[self.level]} <= columns.keys():
+            return {}
+        relation = session.relation(table)
+        texts = [
+            session.text_of(relation.c[name], columns[name].kind).label(as_)
+            for name, as_ in ((names[0], "leaf"), (names[self.level], "label"))
+        ]
+        rows = session.fetch(sa.select(*texts).distinct()).to_pylist()
+        return {row["leaf"]: row["label"] for row in rows if None not in row.values()}
+
+
+def check_level(taxonomy: Hierarchy, level: int, place: str) -> None:
+    """Raise InputError for a level of which nothing could be published."""
+    if level < taxonomy.height:
+        return
+    if taxonomy.height > 1:
+        remedy = f"write 1 to {taxonomy.height - 1}" if taxonomy.height > 2 else "write 1"
+    else:
+        remedy = "add a level to it, or leave publish_as out"
+    raise InputError(
+        f"{place}: level {level} of the taxonomy of {taxonomy.attribute} is not there, or has no label but `*`; "
+        f"{remedy}"
+    )
+
+
+@dataclass(frozen=True)
+class RowsPublished:
+    """The Restriction of a source whose sensitive values are published coarser. where: the rows that it keeps, if not
+    all; names: as of Where."""
+
+    where: Where | None
+    coarser: Mapping[str, PublishedRanges | PublishedLevel]
+    names: Sequence[str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return () if self.where is None else self.where.columns
+
+    def kept(
+        self, session: Session, table: sa.FromClause, columns: Mapping[str, Column], names: Sequence[str] | None
+    ) -> sa.FromClause:
+        shown = []
+        for name in (name for name in columns if name in (self.names if names is None else names)):
+            value = table.c[name]
+            if name in self.coarser:
+                compared = session.comparable(value, columns[name])
+                value = self.coarser[name].expression(session, compared, columns[name]).label(name)
+            shown.append(value)
+        query = sa.select(*shown)
+        if self.where is not None:
+            query = query.where(self.where.clause(session, table, columns))
+        return query.subquery("qblock_kept")
+
+    def shown(self, columns: dict[str, Column], text_type: str) -> dict[str, Column]:
+        text = Column("", text_type, "text", text_type)
+        return {name: replace(text, name=name) if name in self.coarser else column for name, column in columns.items()}
+
+
+def _rounded_up(number: Fraction, column: Column) -> str:
+    """The least number of the column's type that is not below, as text: values are below both or below none."""
+    exact = EXACT.fullmatch(column.compare_as.lower()) if column.kind == "decimal" else None
+    if column.kind != "integer" and exact is None:
+        return decimal_text(number)
+    unit = Fraction(1) if exact is None else Fraction(10) ** -int(exact[2])
+    return decimal_text(-(-number // unit) * unit)
+
+
+def _number(session: Session, text: str, column: Column) -> Expression:
+    return session.convert(_text(text), column)
+
+
+def _value(session: Session, leaf: str, column: Column) -> Expression:
+    text = _text(canonical_text(leaf, column) or leaf)
+    return text if column.kind == "text" else session.convert(text, column)
+
+
+def _text(text: str) -> Expression:
+    return sa.literal(text, sa.Text)
