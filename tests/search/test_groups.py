@@ -26,6 +26,7 @@ from qblock.search.audit import audit_spec
 from qblock.search.compare import collect
 from qblock.search.recodings import compare_recodings
 from qblock.search.run import open_task, run_search
+from qblock.spec import read_spec
 
 from .whole import HIERARCHIES, load, rows_of, text_of
 
@@ -87,12 +88,13 @@ def test_a_search_and_an_audit_count_as_the_slow_count_does(
     blocks = {node: slow_blocks(rows, node, entities=entities) for node in NODES}
     expected = {node: verdict(blocks[node], 3, budget) for node in NODES}
     with open_task(spec) as task:
-        outcome = run_search(task).outcome
+        outcomes = [run_search(task, strategy=name).outcome for name in ("chains", "incognito", "exhaustive")]
         assessed = {node: task.assess(node) for node in task.lattice.nodes()}
     found = {node: (a.satisfied, a.tightest[0].values[0].value, a.suppressed) for node, a in assessed.items()}
     assert found == expected
-    assert outcome is not None
-    assert outcome.satisfying() == sorted(node for node in NODES if expected[node][0])
+    for outcome in outcomes:
+        assert outcome is not None
+        assert outcome.satisfying() == sorted(node for node in NODES if expected[node][0])
     apart = [row | {"home": i} for i, row in enumerate(rows)]
     assert any(verdict(slow_blocks(apart, node, entities=entities), 3, budget) != expected[node] for node in NODES)
     assert len({satisfied for satisfied, _, _ in expected.values()}) == 2
@@ -117,6 +119,21 @@ def test_an_example_by_hand(warehouse: Any, tmp_path: Path) -> None:
         # Together: h1, none, '' and h2. A sum over the blocks would say 5.
         assert task.assess((2, 0)).tightest[0].values[0].value == 4
         assert not task.sizes_only
+
+
+@pytest.mark.either_engine
+def test_rows_that_wait_are_of_no_group(warehouse: Any, tmp_path: Path) -> None:
+    """A leaf that the hierarchy lacks: its row, of a household of its own, is not among those that are counted."""
+    rows = [
+        {"person": f"p{i}", "a": a, "b": "b0", "s": "u", "y": 1, "home": home}
+        for i, (a, home) in enumerate([("a0", "h1"), ("a1", "h1"), ("a2", "h2"), ("new", "h3")])
+    ]
+    url = load(warehouse, tmp_path, rows, ["k_anonymity: {k: 2}"], GROUPS).source.url.url
+    text = text_of(url, ["k_anonymity: {k: 2}"], GROUPS).replace(
+        "{file: a.csv}", "{file: a.csv}, uncovered: quarantine"
+    )
+    with open_task(read_spec(text, tmp_path / "spec.yaml", {})) as task:
+        assert [task.groups(node, task.counts(node).keys).tolist() for node in ((1, 0), (2, 0))] == [[1, 1], [2]]
 
 
 @pytest.mark.either_engine
@@ -254,6 +271,10 @@ def test_commands_say_it_and_refuse_with_2(warehouse: Any, tmp_path: Path, capsy
     assert run(["search", str(path), "--json"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)["chosen"]["tightest"]
     assert entry["meaning"].endswith("of at least 3 households or other groups")
+    assert entry["asked"] == {"k": 3, "groups": True}
+    least = entry["values"][0]["value"]
+    assert run(["search", str(path)]) == 0
+    assert f"in groups of at least {least} rows, of as many households" in capsys.readouterr().out
     assert run(["search", str(path), "--explain-sql"]) == 0
     assert "households or other groups in the blocks" in capsys.readouterr().out
     path.write_text(text_of(url, ["k_anonymity: {k: 3}"], "groups: home\n"), "utf-8")

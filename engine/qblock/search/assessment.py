@@ -215,7 +215,8 @@ def requirements_json(requirements: Iterable[Requirement], tightest: Iterable[Ti
         {
             **entry,
             "sensitive": list(requirement.sensitive),
-            "asked": {k: requested_json(v) for k, v in parameters_of(requirement.model).items() if v is not None},
+            "asked": {k: requested_json(v) for k, v in parameters_of(requirement.model).items() if v is not None}
+            | ({"groups": True} if requirement.groups else {}),
             "meaning": in_words(requirement.model, requirement.sensitive, groups=requirement.groups),
         }
         for requirement, entry in zip(requirements, tightest_json(tightest), strict=True)
