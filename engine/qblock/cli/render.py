@@ -57,8 +57,8 @@ def publishable(rows: int, chosen: Chosen, unit: str) -> str:
     within = "" if chosen.boxes is None else f" in {chosen.boxes:,} groups"
     if least is not None:
         within += f"{' in groups' if chosen.boxes is None else ''} of at least {least:,} {unit}"
-        asked = any(entry.asked.get("groups") for entry in chosen.tightest)
-        within += ", of as many households or other groups" if asked else ""
+        if any(entry.asked.get("groups") for entry in chosen.tightest):
+            within += ", of as many households or other groups"
     said = f"You can publish this: {rows - chosen.suppressed:,} rows{within}."
     if chosen.suppressed:
         said += f" {chosen.suppressed:,} of {rows:,} rows are left out."
