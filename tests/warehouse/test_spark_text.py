@@ -208,4 +208,4 @@ def test_what_is_published_is_what_is_copied_of_a_sensitive_column() -> None:
         f"WHEN ({column} < CAST(:p0 AS integer)) THEN :p1 WHEN ({column} < CAST(:p2 AS integer)) THEN :p3 "
         f"ELSE :p4 END AS `paid` FROM `wh`.`stays` WHERE {column} > CAST(:p5 AS integer)) AS `qblock_kept`"
     )
-    assert list(state.parameters.values()) == ["0", "<0", "5", "0-4", ">=5", "1"]
+    assert list(state.parameters.values()) == ["0", "<0", "5", "[0, 5)", ">=5", "1"]
