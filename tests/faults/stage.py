@@ -168,5 +168,9 @@ def _settings(engine: str, folder: Path, url: str) -> dict[str, Any]:
         },
         "privacy": [{"k_anonymity": {"k": 3}}, {"distinct_l_diversity": {"l": 2}}],
         "versions": {"joint": "none", "keep": 2},
+        "accept": [
+            {"check": "determines", "column": "disease", "of": of, "because": "both come around"}
+            for of in ("zip", "age")
+        ],
         "publish": publish,
     }
