@@ -169,7 +169,7 @@ def test_at_a_node_the_delay_is_the_choice_and_no_box_is_finer_than_the_node(
         (3, 13, False),
     ]
     assert all(row["loss"] >= chosen["metrics"]["loss"] for row in rows)
-    assert "forecast" not in planned  # which is of newcomers by block
+    assert [node["node"] for node in planned["forecast"]["nodes"]] == [[2, 1]]
     job.run()
     later = printed(capsys, "plan", path, "--churn", "0.02")["frontier"]["rows"]
     assert [row["boxes"] for row in later] == [row["boxes"] for row in rows]

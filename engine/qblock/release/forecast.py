@@ -120,9 +120,14 @@ def churn_of(spec: Spec, share: float | None) -> Churn | None:
 
 
 def forecasts(spec: Spec) -> bool:
-    """Whether there is a forecast of nodes or boxes: with cohorts `frontier` says what a year comes to, where people
-    have one row each."""
-    return spec.newcomers is None or spec.bundles
+    """Whether there is a forecast of nodes or boxes: of a map with cohorts `frontier` says what a year comes to, where
+    people have one row each."""
+    return spec.search.recoding == "full_domain" or not _of_frontier(spec)
+
+
+def _of_frontier(spec: Spec) -> bool:
+    """Whether `frontier` simulates what later versions come to: there is no choice of nodes by then."""
+    return spec.newcomers is not None and not spec.bundles
 
 
 def forecast_of_search(result: SearchResult, churn: Churn | None, store: Store | None = None) -> Forecast | None:
@@ -135,7 +140,7 @@ def forecast_of_search(result: SearchResult, churn: Churn | None, store: Store |
     before = published(spec, store, churn)
     if before is not None and before.forecast is not None:
         return before.forecast
-    if churn is None or result.chosen is None or not forecasts(spec):
+    if churn is None or result.chosen is None or (before is not None and _of_frontier(spec)):
         return None
     if result.recoded is not None:
         if before is not None:
@@ -305,7 +310,7 @@ def _of_state(
         return None if node is None else PublishedState(node)
     versions, state = recorded(crosswalk, spec.release), counts_by_block(crosswalk, spec.release)
     churn = churn or churn_so_far(events, sum(sum(counts.values()) for counts in state.values()))
-    if churn is None or not forecasts(spec):
+    if churn is None or _of_frontier(spec):
         return PublishedState(steady.node)
     first = next(version for version in versions if version.key.version == steady.first)
     rules = rules_of(spec, shared(spec, versions))
