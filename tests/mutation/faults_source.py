@@ -27,6 +27,13 @@ SOURCE: tuple[Mutation, ...] = (
         tests=(f"{ONLY_READ}::test_the_server_groups_rows_where_that_is_smaller",),
     ),
     Mutation(
+        "published elsewhere: a place that cannot be is passed over",
+        "publish/targets/__init__.py",
+        "elif spec.publish.url is not None and",
+        "elif spec.publish.url is None and",
+        tests=("tests/release/test_places.py::test_a_release_of_a_server_is_not_published_on_spark",),
+    ),
+    Mutation(
         "published elsewhere: versions of a release file are forgotten",
         "publish/targets/__init__.py",
         "if is_elsewhere(spec):",

@@ -40,6 +40,12 @@ def _view(spec: Spec, store: Store) -> Target:
 
     if is_elsewhere(spec):
         _check_never_a_file(spec)
+    elif spec.publish.url is not None and engine_of(parse_url(spec.publish.url.url)) is not engine_of_place(spec):
+        raise InputError(
+            f"{spec.at('publish', 'url')}: the source is on PostgreSQL, so the release is in a database of PostgreSQL, "
+            "or a DuckDB file; write postgresql://USER@HOST/DATABASE or duckdb:///release.duckdb, or leave it out to "
+            "publish beside the source"
+        )
     return PostgresqlTarget(spec, store)
 
 
