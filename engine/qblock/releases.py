@@ -408,7 +408,7 @@ class Release:
             fields = {
                 "release": self.spec.release,
                 "rows": task.source.rows,
-                "checks": [vars(finding) for finding in findings],
+                "checks": findings,
                 "notes": unanswered(self.spec, findings),
             }
         return results.check.SpecChecked.model_validate(fields)

@@ -54,7 +54,7 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         "checks: one answer is for every finding of its kind",
         "checks/run.py",
-        "reasons.get((finding.check, finding.columns[0], finding.of))",
+        "reasons.get((finding.check, *finding.columns))",
         "next((a.because for a in spec.accept if a.check == finding.check), None)",
         tests=(STOPS, f"{CHECKED}::test_the_command_says_each_with_its_figure_and_remedy"),
     ),

@@ -27,7 +27,7 @@ PUBLISH: tuple[Mutation, ...] = (
     ),
     Mutation(
         "copy: a column singles rows out where no value repeats alone",
-        "checks/single_rows.py",
+        "checks/run.py",
         'if 2 * row[f"n{i}"] > source.rows]',
         'if row[f"n{i}"] >= source.rows]',
         tests=("tests/release/test_release.py::test_a_column_that_nearly_singles_out_rows_is_not_published_as_it_is",),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
-from typing import Literal
 
-import numpy as np
+import sqlalchemy as sa
 
 from qblock.checks import values
 from qblock.checks.dependencies import Dependency, dependencies
-from qblock.checks.single_rows import nearly_unique
 from qblock.errors import Refused, counted
 from qblock.lattice import Node
+from qblock.results.check import Finding
 from qblock.search.result import SearchResult
 from qblock.search.task import Task
 from qblock.spec import Spec
@@ -23,48 +21,37 @@ MOST_SHARE = 0.9
 """Of a block, held by one value, beyond which the number of its values says little."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """columns: whom it is about, and for `determines` the quasi-identifier that is told; figure: in numbers; because:
-    what the spec answers for it, where it accepts it."""
-
-    check: CheckName
-    columns: tuple[str, ...]
-    severity: Literal["unsafe", "warning"]
-    figure: Mapping[str, int | float]
-    sentence: str
-    remedy: str
-    because: str | None = None
-
-    @property
-    def of(self) -> str | None:
-        return self.columns[1] if self.check == "determines" else None
-
-
 def check(task: Task, node: Node | None, today: date) -> list[Finding]:
     """What a source's values say about its spec. node: what is published, where that is known; today: what lies behind
     it is in the future."""
-    findings = [*unsafe(task, node)]
+    findings = [*_single_rows(task), *(_determines(task.spec, told) for told in dependencies(task, node))]
     for column in values.columns(task):
         findings += _of_column(column, today)
     findings += [] if node is None else _skewed(task, node)
     return sorted(_answered(task.spec, findings), key=lambda f: (f.because is not None, f.severity != "unsafe"))
 
 
-def unsafe(task: Task, node: Node | None) -> Iterator[Finding]:
-    """Those that stop a release unless somebody answers for them."""
-    yield from _single_rows(task)
-    for dependency in dependencies(task, node):
-        yield _determines(task.spec, dependency)
+def nearly_unique(task: Task) -> list[str]:
+    """The insensitive columns with fewer than 2 rows for each value on average."""
+    source, names = task.source, task.spec.insensitives
+    if not names:
+        return []
+    counts = [sa.func.count(sa.distinct(source.expression(name))).label(f"n{i}") for i, name in enumerate(names)]
+    row = source.session.fetch(sa.select(*counts).select_from(source.relation)).to_pylist()[0]
+    return [name for i, name in enumerate(names) if 2 * row[f"n{i}"] > source.rows]
 
 
 def _single_rows(task: Task) -> Iterator[Finding]:
     for name in nearly_unique(task):
-        sentence = (
-            f"column {name} would be published as is, and its values nearly single out rows (fewer than 2 rows for "
-            "each value on average)"
+        yield Finding(
+            check="single_rows",
+            columns=(name,),
+            severity="unsafe",
+            figure={},
+            sentence=f"column {name} would be published as is, and its values nearly single out rows (fewer than 2 "
+            "rows for each value on average)",
+            remedy="make it identifying, or a quasi_identifier",
         )
-        yield Finding("single_rows", (name,), "unsafe", {}, sentence, "make it identifying, or a quasi_identifier")
 
 
 def _determines(spec: Spec, told: Dependency) -> Finding:
@@ -72,13 +59,19 @@ def _determines(spec: Spec, told: Dependency) -> Finding:
     remaining = "one value remains" if told.left < 1.05 else f"{told.left:.1f} values remain"
     sentence = (
         f"{column} is published as it is and tells {of}: of {told.without:.1f} equally frequent values {remaining} for "
-        f"who reads both, in groups of down to {counted(told.k, 'row')}, whatever k is promised"
+        f"who reads both, in groups as small as {counted(told.k, 'row')}, whatever k is promised"
     )
     role = f"attributes: {{{column}: {{role: quasi_identifier, ...}}}}"
     own = f"leave {column} or {of} out" if column in spec.sensitives else role
     remedy = f'{own}; or accept: [{{check: determines, column: {column}, of: {of}, because: "..."}}]'
     figure = {"without": round(told.without, 3), "left": round(told.left, 3), "k": told.k}
-    return Finding("determines", (column, of), "unsafe", figure, sentence, remedy)
+    return Finding(
+        check="determines", columns=(column, of), severity="unsafe", figure=figure, sentence=sentence, remedy=remedy
+    )
+
+
+def _warning(check: CheckName, column: str, sentence: str, remedy: str, **figure: int | float) -> Finding:
+    return Finding(check=check, columns=(column,), severity="warning", figure=figure, sentence=sentence, remedy=remedy)
 
 
 def _of_column(column: values.Column, today: date) -> Iterator[Finding]:
@@ -90,13 +83,13 @@ def _of_column(column: values.Column, today: date) -> Iterator[Finding]:
             f"{many} values of {name} are {few} without case, spaces and composed letters: each counts as another"
         )
         remedy = f"write them alike in a view, or give {name} a hierarchy or taxonomy that joins them"
-        yield Finding("spellings", (name,), "warning", {"values": many, "without": few}, sentence, remedy)
+        yield _warning("spellings", name, sentence, remedy, values=many, without=few)
     codes = values.unknown_codes(column)
     if codes:
         rows, named = sum(column.rows[code] for code in codes), ", ".join(codes)
         sentence = f"{named} of {name} looks like a code for unknown, in {counted(rows, 'row')}: it counts as a value"
         remedy = f"make it NULL in a view of the source: NULLIF({name}, {codes[0]})"
-        yield Finding("unknown_codes", (name,), "warning", {"rows": rows, "values": len(codes)}, sentence, remedy)
+        yield _warning("unknown_codes", name, sentence, remedy, rows=rows, values=len(codes))
     alone = values.unique(column)
     if alone is not None:
         sentence = (
@@ -104,39 +97,39 @@ def _of_column(column: values.Column, today: date) -> Iterator[Finding]:
             "one finds the row"
         )
         remedy = f"round {name} in a view, or ask for t_closeness or epsilon_m_anonymity of it"
-        yield Finding("unique_sensitive", (name,), "warning", {"rows": alone[0], "values": alone[1]}, sentence, remedy)
+        yield _warning("unique_sensitive", name, sentence, remedy, rows=alone[0], values=alone[1])
     impossible = values.impossible(column, today)
     if impossible is not None:
         rows, what = impossible
         sentence = f"{name} is {what} in {counted(rows, 'row')}"
         remedy = f"correct {name} in a view, or leave the rows out: source: {{where: ...}}"
-        yield Finding("history", (name,), "warning", {"rows": rows}, sentence, remedy)
+        yield _warning("history", name, sentence, remedy, rows=rows)
 
 
 def _skewed(task: Task, node: Node) -> Iterator[Finding]:
     """Sensitive attributes of which some block has one value nearly everywhere."""
     names = list(task.source.sensitives)
     for name, blocks in zip(names, task.source.frequency_sets.blocks(node, range(len(names))), strict=False):
-        share = float((np.maximum.reduceat(blocks.count, blocks.start[:-1]) / blocks.total).max()) if names else 0.0
+        share = float((blocks.largest / blocks.total).max())
         if share >= MOST_SHARE:
             sentence = f"in some group {100 * share:.1f} % have one {name}, however many values it counts"
             remedy = f"privacy: [{{recursive_cl_diversity: {{c: 3, l: 2, sensitive: {name}}}}}]"
-            yield Finding("skew", (name,), "warning", {"share": round(share, 4)}, sentence, remedy)
+            yield _warning("skew", name, sentence, remedy, share=round(share, 4))
 
 
 def _answered(spec: Spec, findings: Iterable[Finding]) -> Iterator[Finding]:
-    reasons = {(a.check, a.column, a.of): a.because for a in spec.accept}
+    reasons = {(a.check, *a.columns): a.because for a in spec.accept}
     for finding in findings:
-        yield replace(finding, because=reasons.get((finding.check, finding.columns[0], finding.of)))
+        yield finding.model_copy(update={"because": reasons.get((finding.check, *finding.columns))})
 
 
 def unanswered(spec: Spec, findings: Sequence[Finding]) -> list[str]:
     """What the spec accepts though nothing is found of it."""
-    there = {(f.check, f.columns[0], f.of) for f in findings}
+    there = {(f.check, *f.columns) for f in findings}
     return [
         f"{spec.at('accept', i)}: {accepted.check} finds nothing of {accepted.column}: remove it"
         for i, accepted in enumerate(spec.accept)
-        if (accepted.check, accepted.column, accepted.of) not in there
+        if (accepted.check, *accepted.columns) not in there
     ]
 
 

@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from typer.models import CommandInfo, TyperInfo
 
 from qblock import __version__
-from qblock.cli import compare, evidence, publish, search, start
+from qblock.cli import compare, evidence, hierarchies, publish, search, start
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
 from qblock.cli.streams import AnswerLost, check_answer, guarded
 from qblock.effects import Effects, collect_effects
@@ -28,7 +28,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "init": start.init,
     "schema": start.schema,
     "search": search.search,
-    "check": search.check_spec,
+    "check": search.check,
     "audit": search.audit,
     "compare": compare.compare,
     "grants": search.grants,
@@ -41,7 +41,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "erase": publish.erase,
     "retire": publish.retire,
 }
-GROUPS = {"hierarchy": search.hierarchy, "ledger": evidence.ledger}
+GROUPS = {"hierarchy": hierarchies.hierarchy, "ledger": evidence.ledger}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo": ("qblock demo people --rows 5000",),
     "init": ("qblock init patients.csv --entity patient_id --sensitive diagnosis --directory first",),

@@ -1,4 +1,4 @@
-"""search, audit, hierarchy, grants: questions about a source and a spec; nothing is published."""
+"""search, check, audit, grants: questions about a source and a spec; nothing is published."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from qblock.cli.render import (
     weight_lines,
     where,
 )
-from qblock.errors import InputError, choices
+from qblock.errors import InputError
 from qblock.files import check_output
 from qblock.printable import printable, printable_sql
 
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from qblock.api import (
         Audited,
         Beliefs,
-        Checked,
         Chosen,
         Grants,
         Guarantee,
@@ -70,11 +69,6 @@ LOOKED = {
     None: "Checked, not searched: `qblock history` says how its version's was chosen.",
 }
 ACCESS = {"read": "reads", "write": "writes", "none": "must not read"}
-
-hierarchy = typer.Typer(
-    help="Generalization hierarchies: build CSV files, check them against the source, load them as dimension tables.",
-    no_args_is_help=True,
-)
 
 
 def _threshold(said: str) -> Any:
@@ -412,42 +406,7 @@ def _pairs(option: str, given: list[str] | None) -> list[tuple[str, str]]:
     return pairs
 
 
-@hierarchy.command("build")
-def build(
-    spec: SpecPath,
-    directory: Annotated[str, typer.Option(help="Where the CSV files are written.")] = "hierarchies",
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
-    layout: Annotated[
-        str,
-        typer.Option(
-            metavar="LAYOUT", help="header (which names the levels), or semicolons without one, as other tools read it."
-        ),
-    ] = "header",
-    json_: Json = False,
-) -> None:
-    """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
-    from qblock.api import LAYOUTS
-
-    if layout not in LAYOUTS:
-        raise InputError(f"--layout {layout}: there is no such layout; {choices(LAYOUTS, layout)}")
-    written = load_release(spec).build_hierarchies(directory, force=force, layout=layout)
-    deliver(written, ["Written: " + ", ".join(map(str, written.files))], json_)
-
-
-@hierarchy.command("check")
 def check(spec: SpecPath, json_: Json = False) -> None:
-    """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
-    checked = load_release(spec).check_hierarchies()
-    deliver(checked, _checked(checked), json_)
-
-
-def _checked(checked: Checked) -> Lines:
-    cells = [list(row) for row in checked.rows_shown()]
-    yield table("", ["quasi-identifier", "height", "labels at each level, leaf first"], cells)
-    yield f"Every hierarchy is nested and covers all {checked.rows:,} rows of the source."
-
-
-def check_spec(spec: SpecPath, json_: Json = False) -> None:
     """Hold what the spec takes for granted against the data: a figure and a remedy for each finding, the worst first.
 
     Columns that tell what generalization hides, or that single out rows, stop a release (exit status 3) unless the spec
@@ -466,14 +425,6 @@ def _findings(checked: SpecChecked) -> Lines:
         yield f"{severity}  {finding.check}: {finding.sentence}."
         yield f"  {finding.remedy}" if finding.because is None else f"  because: {finding.because}"
     yield from checked.notes
-
-
-@hierarchy.command("load")
-def load(spec: SpecPath, json_: Json = False) -> None:
-    """Write the hierarchies as dimension tables, which a spec may name: in the schema qblock on PostgreSQL, a file
-    beside the ledger on DuckDB, the schema of private.path on Spark."""
-    loaded = load_release(spec).load_hierarchies()
-    deliver(loaded, ["Loaded: " + ", ".join(loaded.tables)], json_)
 
 
 def grants(

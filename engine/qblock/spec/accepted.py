@@ -24,6 +24,11 @@ class Accepted:
     because: Because = key("Why it may stay; it goes into the ledger.", "readers do not see birth_year")
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """As a finding names them."""
+        return (self.column,) if self.of is None else (self.column, self.of)
+
+    @property
     def in_words(self) -> str:
         """As the ledger has it."""
         told = "" if self.of is None else f" {self.of}"

@@ -1,0 +1,61 @@
+"""hierarchy build, check, load: generalization hierarchies as files and tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qblock.cli.output import Json, Lines, SpecPath, deliver, load_release, table
+from qblock.errors import InputError, choices
+
+if TYPE_CHECKING:
+    from qblock.api import Checked
+
+hierarchy = typer.Typer(
+    help="Generalization hierarchies: build CSV files, check them against the source, load them as dimension tables.",
+    no_args_is_help=True,
+)
+
+
+@hierarchy.command("build")
+def build(
+    spec: SpecPath,
+    directory: Annotated[str, typer.Option(help="Where the CSV files are written.")] = "hierarchies",
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    layout: Annotated[
+        str,
+        typer.Option(
+            metavar="LAYOUT", help="header (which names the levels), or semicolons without one, as other tools read it."
+        ),
+    ] = "header",
+    json_: Json = False,
+) -> None:
+    """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
+    from qblock.api import LAYOUTS
+
+    if layout not in LAYOUTS:
+        raise InputError(f"--layout {layout}: there is no such layout; {choices(LAYOUTS, layout)}")
+    written = load_release(spec).build_hierarchies(directory, force=force, layout=layout)
+    deliver(written, ["Written: " + ", ".join(map(str, written.files))], json_)
+
+
+@hierarchy.command("check")
+def check(spec: SpecPath, json_: Json = False) -> None:
+    """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
+    checked = load_release(spec).check_hierarchies()
+    deliver(checked, _checked(checked), json_)
+
+
+def _checked(checked: Checked) -> Lines:
+    cells = [list(row) for row in checked.rows_shown()]
+    yield table("", ["quasi-identifier", "height", "labels at each level, leaf first"], cells)
+    yield f"Every hierarchy is nested and covers all {checked.rows:,} rows of the source."
+
+
+@hierarchy.command("load")
+def load(spec: SpecPath, json_: Json = False) -> None:
+    """Write the hierarchies as dimension tables, which a spec may name: in the schema qblock on PostgreSQL, a file
+    beside the ledger on DuckDB, the schema of private.path on Spark."""
+    loaded = load_release(spec).load_hierarchies()
+    deliver(loaded, ["Loaded: " + ", ".join(loaded.tables)], json_)
