@@ -473,6 +473,7 @@ class FrameTable:
     name = FRAME
     home = TableName(None, FRAME)
     facts: SourceFacts | None = None
+    nan_is_missing = True
     types: Mapping[str, ColumnType] = {}
 
     def __init__(self, data: Any) -> None:

@@ -57,7 +57,9 @@ def spec(folder: Path, *parts: str, url: str = "sc://host", release: str = "peop
         ((PRIVATE, PUBLISH.replace("{path", '{schema: "a b", path')), "lower-case letters, digits and _ alone"),
         ((PRIVATE, PUBLISH.replace("{path", "{names: {levels: the labels}, path")), "lower-case letters, digits and _"),
         ((PRIVATE, PUBLISH.replace("{path", "{readers: [analyst], path")), "Spark has no roles"),
-        ((PRIVATE, PUBLISH.replace("{path", '{url: "duckdb:///out.duckdb", path')), "published there; remove it"),
+        ((PRIVATE, PUBLISH.replace("{path", '{url: "sc://host:15002/;token=t", path')), "is published; remove it"),
+        ((PRIVATE, 'publish: {url: "duckdb:///out.duckdb"}'), "private.path is for releases on Spark; remove it"),
+        ((PUBLISH.replace("{path", '{url: "duckdb:///out.duckdb", path'),), "publish.path is for releases on Spark"),
     ],
 )  # fmt: skip
 def test_a_release_on_spark_says_what_is_missing(tmp_path: Path, parts: tuple[str, ...], said: str) -> None:
@@ -72,15 +74,15 @@ def test_names_that_catalogs_fold_are_refused(tmp_path: Path) -> None:
 
 def test_other_engines_have_no_use_for_it(tmp_path: Path) -> None:
     target = 'publish: {url: "duckdb:///out.duckdb"}'
-    with pytest.raises(InputError, match=r"private\.path is for sources on Spark; remove it"):
+    with pytest.raises(InputError, match=r"private\.path is for releases on Spark; remove it"):
         store_of(spec(tmp_path, PRIVATE, target, url="duckdb:///w.duckdb"))
     with pytest.raises(InputError, match=r"changes both in one transaction; remove `private`"):
         store_of(spec(tmp_path, 'private: {url: "sqlite:///qblock/ledger.sqlite"}', url="postgresql://host/db"))
     with pytest.raises(InputError, match=r"private\.path is missing"):
         target_of(spec(tmp_path, 'private: {url: "sqlite:///qblock/ledger.sqlite"}', PUBLISH))
-    with pytest.raises(InputError, match=r"publish\.path is for sources on Spark"):
+    with pytest.raises(InputError, match=r"publish\.path is for releases on Spark"):
         target_of(spec(tmp_path, target.replace("{url", "{path: /data, url"), url="duckdb:///w.duckdb"))
-    with pytest.raises(InputError, match=r"publish\.readers_checked is for sources on Spark"):
+    with pytest.raises(InputError, match=r"publish\.readers_checked is for releases on Spark"):
         target_of(spec(tmp_path, PUBLISH.replace("path: /data/published, ", ""), url="postgresql://host/db"))
     with pytest.raises(InputError, match=r"publish\.storage_version is for releases from DuckDB; remove it"):
         target_of(spec(tmp_path, "publish: {storage_version: v1.5.0}", url="postgresql://host/db"))

@@ -118,12 +118,12 @@ def test_another_private_place_does_not_know_what_readers_see(
     assert len(cell.job.published()) == 36
 
 
-def test_a_release_of_a_server_is_not_published_on_spark(postgresql_url: str, tmp_path: Path) -> None:
-    """It was published beside the source, where the spec does not say."""
+def test_a_release_on_spark_keeps_its_private_state_elsewhere(postgresql_url: str, tmp_path: Path) -> None:
+    """A Spark server holds no ledger, and nothing is published beside the source instead."""
     create_table(postgresql_url, "people", COLUMNS)
     job = new_job("postgresql", tmp_path, postgresql_url)
     job.settings["publish"] |= {"url": "sc://127.0.0.1:15002"}
-    with pytest.raises(InputError, match=r"the source is on PostgreSQL, so .* leave it out to publish beside"):
+    with pytest.raises(InputError, match=r"Spark cannot hold the ledger of a release; give it a database: private: "):
         job.run()
     with psycopg.connect(postgresql_url) as connection:
         assert connection.execute("SELECT to_regclass('published.people')").fetchone() == (None,)

@@ -20,7 +20,7 @@ from qblock.publish.targets import target_of
 from qblock.release.verify import verify
 from qblock.releases import Release
 from qblock.warehouse import TableName, postgresql_copied, warehouse_of
-from qblock.warehouse.postgresql_copied import ServerCopy, ServerTable
+from qblock.warehouse.postgresql_copied import PostgresqlCopy, ServerTable
 from release.jobs import PEOPLE, Job, check_second_version, new_job
 
 TWELVE: dict[str, list[Any]] = {
@@ -28,7 +28,7 @@ TWELVE: dict[str, list[Any]] = {
     "ward": ["A\nB", "", None, 'say "x"', "ü", "*", "\\N", "NULL", ",", " ", "%s %%", "\\"],
     "paid": [f"{i}.{i:02}" for i in range(11)] + [None],
     "seen": [f"2026-11-{i + 1:02} 12:00:00.5+02" for i in range(11)] + ["1969-12-31 23:59:59Z"],
-    "share": [0.1, 1e300, 5e-324, None, -0.0, 3.5, 1.0, 2.0, 4.0, 5.0, 6.0, 7.0],
+    "share": [0.1, 1e300, 5e-324, None, -0.0, 3.5, 1.0, 2.0, 4.0, 5.0, 6.0, float("nan")],
     "born": ["0001-01-01", "9999-12-31", *["2000-02-29"] * 10],
     "here": [True, False, None, *[True] * 9],
     "spent": [f"{i}.5" for i in range(12)],
@@ -80,6 +80,11 @@ def change(owner: str, statement: str) -> None:
         connection.execute(statement)  # type: ignore[arg-type]
 
 
+def comparable(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows in which NaN is equal to itself."""
+    return [tuple("NaN" if value != value else value for value in row) for row in rows]
+
+
 def test_a_login_that_may_only_select_is_enough(reader: str, postgresql_url: str, tmp_path: Path) -> None:
     job = job_of(reader, tmp_path)
     first = job.run()
@@ -98,7 +103,7 @@ def test_the_content_is_that_of_the_same_table_in_a_duckdb_file(reader: str, tmp
     create_table(file, "people", COLUMNS, TYPES, "Clinic")
     here = job_of(file, tmp_path)
     assert copied.run().digest == here.run().digest
-    assert copied.published() == here.published()
+    assert comparable(copied.published()) == comparable(here.published())
 
 
 def test_what_is_published_coarser_is_copied_as_it_is_published(reader: str, tmp_path: Path) -> None:
@@ -310,7 +315,7 @@ def test_the_server_groups_rows_where_that_is_smaller(
 
     monkeypatch.setattr(ServerTable, "_batches", watched)
     names = ["age", "ward", "disease"]
-    warehouse = ServerCopy(sa.make_url(reader), TableName("Clinic", "many"), dict.fromkeys(names, ""), ())
+    warehouse = PostgresqlCopy(sa.make_url(reader), TableName("Clinic", "many"), dict.fromkeys(names, ""), ())
     with warehouse.snapshot() as session:
         relation = session.relation(TableName("Clinic", "many"), names)
         arrived = session.fetch(sa.select(*(relation.c[name] for name in names))).to_pylist()

@@ -47,6 +47,17 @@ class Copy:
         """The rows ordered by all that is published, bytewise: a copy in the source's order would reveal that order."""
         return self.query.order_by(*self.order)
 
+    def with_texts(self, session: Session, kinds: Collection[str]) -> Query:
+        """The ordered rows, with values of these kinds as their canonical text. session: that the rows are read in."""
+        values = self.query.selected_columns
+        shown = [
+            session.text_of(values[c.name].element, c.kind).label(values[c.name].key)
+            if c.kind in kinds
+            else values[c.name]
+            for c in self.columns
+        ]
+        return self.ordered.with_only_columns(*shown)
+
 
 def columns_of(
     spec: Spec, columns: Mapping[str, Column], engine: str, bounds: Mapping[str, Bound]

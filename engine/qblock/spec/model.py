@@ -313,9 +313,11 @@ class Publish:
         "v1.2.0",
         default=None,
     )
-    path: Name | None = key("Of Spark alone: where the published tables are stored.", "/data/published", default=None)
+    path: Name | None = key(
+        "Of a release on Spark alone: where the published tables are stored.", "/data/published", default=None
+    )
     readers_checked: Literal["by operator"] | None = key(
-        "Of Spark alone: who saw to it that readers reach publish.path and not private.path.",
+        "Of a release on Spark alone: who saw to it that readers reach publish.path and not private.path.",
         "by operator",
         default=None,
     )
@@ -327,7 +329,7 @@ class Private:
 
     url: Url = key("The database of the ledger: a file ledger.sqlite, or PostgreSQL.", "sqlite:///qblock/ledger.sqlite")
     path: Name | None = key(
-        "Of Spark alone, and needed there: where the cluster stores what nobody but the job may read.",
+        "Of a release on Spark alone, and needed there: where the cluster stores what nobody but the job may read.",
         "/data/private",
         default=None,
     )
@@ -437,7 +439,7 @@ class Spec:
         "Where readers find the view.", {"schema": "published", "readers": ["analyst"]}, default_factory=Publish
     )
     private: Private | None = key(
-        "Where ledger and crosswalk are, for Spark and for a release file.",
+        "Where ledger and crosswalk are, for a release on Spark and for a release file.",
         {"url": "sqlite:///qblock/ledger.sqlite", "path": "/data/private"},
         default=None,
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import duckdb
@@ -15,7 +15,8 @@ from qblock.spec.source_file import ColumnType
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse, quote, quote_text
 from qblock.warehouse.memory import of_embedded
-from qblock.warehouse.protocol import Session, SourceFacts, TableName, translated
+from qblock.warehouse.protocol import Restriction, Session, SourceFacts, TableName, translated
+from qblock.warehouse.queries import Query
 
 ROWS, TEXTS = "qblock_rows", "qblock_texts"
 
@@ -23,12 +24,14 @@ ROWS, TEXTS = "qblock_rows", "qblock_texts"
 class Tabular(Protocol):
     """A table outside of a database. name: as messages have it; home: the name of the copy.
 
-    facts: of the files that it was copied from, once it was; None for what is in memory.
+    facts: of the files that it was copied from, once it was; None for what is in memory; nan_is_missing: whether NaN is
+    how it says that there is no number.
     """
 
     name: str
     home: TableName
     facts: SourceFacts | None
+    nan_is_missing: bool
 
     @property
     def types(self) -> Mapping[str, ColumnType]:
@@ -42,6 +45,14 @@ class Tabular(Protocol):
 
     def parts(self, columns: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
         """The rows, in parts with a name for messages. Raises QblockError where they cannot be read, or changed."""
+
+
+class ServerTabular(Tabular, Protocol):
+    """A table of a server."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of all columns that can be copied."""
 
 
 def check_names(what: str, names: Sequence[str], needed: Mapping[str, str]) -> None:
@@ -134,6 +145,64 @@ class CopiedWarehouse(DuckdbWarehouse):
             _insert(connection, table, what, _Batches(batches), schema)
 
 
+def home_of_copy(table: TableName) -> TableName:
+    """Where the copy of a server's table is: the embedded database has no catalogs."""
+    schema = table.schema if table.catalog is None else f"{table.catalog}.{table.schema}"
+    return TableName(schema, table.name)
+
+
+class ServerCopy(CopiedWarehouse):
+    """The Warehouse protocol for tables of a server that is only read, copied when the first snapshot begins.
+
+    table: the source; beside: other tables, of which all columns are copied. `_tables` is the engine's own.
+    """
+
+    def __init__(
+        self,
+        table: TableName,
+        needed: Mapping[str, str],
+        beside: Sequence[TableName],
+        memory_limit: str | None = None,
+        *,
+        rows: bool = True,
+    ) -> None:
+        super().__init__(None, needed, memory_limit, rows=rows)
+        self._of, self._beside = table, beside
+        self._restricted: dict[TableName, Restriction] = {}
+
+    def restrict(self, table: TableName, restriction: Restriction) -> None:
+        # By the server: a copy may not hold what decides it, such as a day without an end.
+        self._restricted[table] = restriction
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        with super().snapshot() as session:
+            for table in (self._of, *self._beside):
+                session.known_as(table, home_of_copy(table))
+            yield session
+
+    def _copy(self) -> None:
+        assert self.path is not None
+        self.path.unlink(missing_ok=True)
+        with self._tables() as opened, self._filling() as connection:
+            for table in (self._of, *self._beside):
+                source = opened(table)
+                self._fill(connection, source, self._needed if table == self._of else dict.fromkeys(source.columns, ""))
+
+    def _tables(self) -> AbstractContextManager[Callable[[TableName], ServerTabular]]:
+        """Opens tables of the server, of which those rows are seen that were asked for, as of one moment."""
+        raise NotImplementedError
+
+
+def rows_sent(source: Session, query: Query, rows: int) -> pa.RecordBatchReader:
+    """The rows of a query of the embedded database, in order, so many at a time."""
+    text = str(query.compile(dialect=source.connection.dialect, compile_kwargs={"literal_binds": True}))
+    driver: Any = source.connection.connection.driver_connection
+    source.count()
+    with translated(DuckdbFacts()):
+        return driver.sql(text).to_arrow_reader(rows)
+
+
 class _Batches:
     """Batches for the database, which tells an error that is raised while it reads as one of its own."""
 
@@ -179,7 +248,7 @@ def _insert(
 
 
 def _values(table: Tabular, schema: pa.Schema) -> list[str]:
-    """Each column as an expression of the copy: a number that is none (NaN) is a missing one."""
+    """Each column as an expression of the copy."""
     expressions = []
     for i, field in enumerate(schema):
         type_ = table.types.get(field.name)
@@ -187,7 +256,8 @@ def _values(table: Tabular, schema: pa.Schema) -> list[str]:
         if pa.types.is_null(field.type):
             # In DuckDB 2 NULL alone has a type, which no column can be compared as.
             value = f"CAST({value} AS INTEGER)"
-        number = pa.types.is_floating(field.type) or (type_ is not None and type_.word == "float")
+        floats = pa.types.is_floating(field.type) or (type_ is not None and type_.word == "float")
+        number = floats and table.nan_is_missing
         expressions.append(f"CASE WHEN isnan({value}) THEN NULL ELSE {value} END" if number else value)
     return expressions
 

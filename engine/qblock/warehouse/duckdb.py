@@ -102,6 +102,10 @@ class DuckdbFacts:
         # Quoted here: the dialect would take the dot as part of the name.
         return quoted_name(f"{quote(self._database)}.{quote(schema or 'main')}", quote=False)
 
+    @staticmethod
+    def type_of_copy(type_: str) -> str:
+        return type_
+
     def home(self, connection: sa.Connection, table: TableName) -> TableName:
         return table  # `prefix` says it
 

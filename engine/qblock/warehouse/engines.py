@@ -39,7 +39,7 @@ class Engine:
     facts, `facts`; dialect: for statements as text; example: of a URL;
     opened: its warehouse, from a URL, the folder of relative paths and a limit of memory; is_file: whether a URL names
     a file; check_url: raises InputError for a URL that cannot be used; key: its name, where the first scheme is not;
-    stores: whether ledger and crosswalk can be kept with it."""
+    stores: whether ledger and crosswalk can be kept with it; place_of: what makes the database of a URL another one."""
 
     schemes: tuple[str, ...]
     title: str
@@ -49,6 +49,7 @@ class Engine:
     opened: Callable[[sa.URL, Path, str | None], Warehouse]
     is_file: bool
     check_url: Callable[[sa.URL], None]
+    place_of: Callable[[sa.URL], tuple[Any, ...]]
     key: str | None = None
     stores: bool = True
 
@@ -105,6 +106,12 @@ def _spark_warehouse(url: sa.URL, _: Path, memory: str | None) -> Warehouse:
     return SparkWarehouse(url)
 
 
+def _spark_place(url: sa.URL) -> tuple[Any, ...]:
+    from qblock.warehouse.spark_client import DEFAULT_PORT
+
+    return url.host, url.port or DEFAULT_PORT  # what follows says who logs in
+
+
 def _check_spark(url: sa.URL) -> None:
     from qblock.warehouse.spark_client import check_url
 
@@ -121,6 +128,7 @@ DUCKDB = Engine(
     lambda url, directory, memory: DuckdbWarehouse(database_file(url, directory), memory),
     is_file=True,
     check_url=lambda url: None,
+    place_of=lambda url: (),  # a release file is never the source's
 )
 POSTGRESQL = Engine(
     ("postgresql", "postgres"),
@@ -131,6 +139,7 @@ POSTGRESQL = Engine(
     _postgresql_warehouse,
     is_file=False,
     check_url=_check_postgresql,
+    place_of=lambda url: (url.host, url.port, url.database, url.query),
 )
 SPARK = Engine(
     ("sc",),
@@ -141,6 +150,7 @@ SPARK = Engine(
     _spark_warehouse,
     is_file=False,
     check_url=_check_spark,
+    place_of=_spark_place,
     key="spark",
     stores=False,
 )
@@ -250,27 +260,22 @@ def open_warehouse(url: str, directory: Path, memory_limit: str | None = None) -
 
 
 def is_elsewhere(spec: Spec) -> bool:
-    """Whether a release is published in another database than the source would hold, with the private state there: of a
-    server a release file or another database, of files and DuckDB a database of PostgreSQL."""
+    """Whether a release is published in another database than the source would hold, with the private state there."""
     if spec.publish.url is None:
         return False
     source, target = parse_url(spec.source.url.url), parse_url(spec.publish.url.url)
-    if engine_of(source) is DUCKDB:
-        return engine_of(target) is POSTGRESQL
-    if engine_of(source) is not POSTGRESQL or engine_of(target) not in (DUCKDB, POSTGRESQL):
-        return False
-    return engine_of(target).is_file or any(getattr(source, part) != getattr(target, part) for part in PLACE)
+    if engine_of(source) is not engine_of(target):
+        return True
+    return engine_of(source).place_of(source) != engine_of(target).place_of(target)
 
 
 def is_copied(spec: Spec) -> bool:
     """Whether the source is a server that is only read, since the release is published elsewhere: what a run reads is
     copied."""
-    return is_elsewhere(spec) and engine_of(parse_url(spec.source.url.url)) is POSTGRESQL
+    return is_elsewhere(spec) and not engine_of(parse_url(spec.source.url.url)).is_file
 
 
 NANOSECONDS = "TIMESTAMP_NS"
-PLACE = ("host", "port", "database", "query")
-"""What makes a database of a server another one."""
 
 
 def place_of(spec: Spec) -> sa.URL:
@@ -288,16 +293,15 @@ def engine_of_place(spec: Spec) -> Engine:
 def published_type(spec: Spec, name: str, type_: str) -> str:
     """The type of a column, as the engine that reads the source names it, in the database that is published in. Raises
     InputError where that has none that holds every value."""
-    if not is_elsewhere(spec) or engine_of_place(spec) is not POSTGRESQL:
+    engine = engine_of_place(spec)
+    if not is_elsewhere(spec) or engine is DUCKDB:
         return type_
     if type_ == NANOSECONDS:
         raise InputError(
-            f"{spec.at('attributes', name)}: column {name} has nanoseconds ({NANOSECONDS}), and PostgreSQL holds "
+            f"{spec.at('attributes', name)}: column {name} has nanoseconds ({NANOSECONDS}), and {engine.title} holds "
             "microseconds; cast it to TIMESTAMP in a view"
         )
-    from qblock.warehouse.postgresql import type_of_copy
-
-    return type_of_copy(type_)
+    return engine.facts.type_of_copy(type_)
 
 
 def warehouse_of(spec: Spec, *, rows: bool = True, asks_rights: bool = False) -> Warehouse:
@@ -407,11 +411,16 @@ def _only_reads(spec: Spec) -> bool:
 
 
 def _server_copy(spec: Spec, *, rows: bool) -> CopiedWarehouse:
-    from qblock.warehouse.postgresql_copied import ServerCopy
-
     url = parse_url(spec.source.url.url)
     table, *beside = tables_read(spec)
-    return ServerCopy(url, table, _needed(spec), beside, spec.search.memory_limit, rows=rows)
+    given = (table, _needed(spec), beside, spec.search.memory_limit)
+    if engine_of(url) is SPARK:
+        from qblock.warehouse.spark_copied import SparkCopy
+
+        return SparkCopy(url, *given, rows=rows)
+    from qblock.warehouse.postgresql_copied import PostgresqlCopy
+
+    return PostgresqlCopy(url, *given, rows=rows)
 
 
 def files_warehouse(

@@ -58,6 +58,25 @@ def _utf8(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     return sa.func.convert_to(text, _literal("UTF8"))
 
 
+COPIED = {
+    "VARCHAR": "text",
+    **dict.fromkeys(("TINYINT", "UTINYINT"), "smallint"),
+    "USMALLINT": "integer",
+    "UINTEGER": "bigint",
+    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "numeric"),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS"), "timestamp without time zone"),
+    "DOUBLE": "double precision",
+    "FLOAT": "real",
+    "TIMESTAMP": "timestamp without time zone",
+    "SMALLINT": "smallint",
+    "INTEGER": "integer",
+    "BIGINT": "bigint",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+}
+"""Types of the embedded database, by the names that PostgreSQL has for them."""
+
+
 class PostgresqlFacts:
     """The Facts protocol for PostgreSQL."""
 
@@ -93,6 +112,10 @@ class PostgresqlFacts:
 
     def prefix(self, schema: str | None) -> quoted_name | None:
         return None if schema is None else quoted_name(schema, quote=True)
+
+    @staticmethod
+    def type_of_copy(type_: str) -> str:
+        return type_.replace("DECIMAL", "numeric") if type_.startswith("DECIMAL") else COPIED.get(type_, type_)
 
     def home(self, connection: sa.Connection, table: TableName) -> TableName:
         return postgresql_session.home(connection, table)
@@ -258,29 +281,6 @@ class PostgresqlWarehouse:
 
     def close(self) -> None:
         self._engine.dispose()
-
-
-COPIED = {
-    "VARCHAR": "text",
-    **dict.fromkeys(("TINYINT", "UTINYINT"), "smallint"),
-    "USMALLINT": "integer",
-    "UINTEGER": "bigint",
-    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "numeric"),
-    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS"), "timestamp without time zone"),
-    "DOUBLE": "double precision",
-    "FLOAT": "real",
-    "TIMESTAMP": "timestamp without time zone",
-    "SMALLINT": "smallint",
-    "INTEGER": "integer",
-    "BIGINT": "bigint",
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-}
-
-
-def type_of_copy(type_: str) -> str:
-    """A type of the embedded database, which a table was copied to, as PostgreSQL names it."""
-    return type_.replace("DECIMAL", "numeric") if type_.startswith("DECIMAL") else COPIED.get(type_, type_)
 
 
 RIGHTS = sa.text(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,10 @@ from sqlalchemy.dialects import postgresql
 
 from qblock.errors import InputError, QblockError
 from qblock.spec.source_file import ColumnType
-from qblock.warehouse.copied import CopiedWarehouse, check_names
-from qblock.warehouse.duckdb import DuckdbFacts
+from qblock.warehouse.copied import ServerCopy, check_names, rows_sent
 from qblock.warehouse.lock_waits import state_of
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
-from qblock.warehouse.protocol import Column, Restriction, Session, SourceFacts, TableName, translated
+from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName, translated
 from qblock.warehouse.queries import Query
 
 BLOCK = 16 * 2**20
@@ -63,6 +63,7 @@ class ServerTable:
 
     facts: SourceFacts | None = None
     types: Mapping[str, ColumnType] = {}
+    nan_is_missing = False
 
     def __init__(self, session: Session, table: TableName) -> None:
         self.name, self.home = table.name, table
@@ -229,45 +230,19 @@ def send_rows(source: Session, query: Query, target: Session, table: str) -> Non
     target.count()
     into = f"COPY {table} FROM STDIN (FORMAT CSV)"
     with translated(PostgresqlFacts()), driver.cursor() as cursor, cursor.copy(into) as copy:
-        for batch in _sent(source, query):
+        for batch in rows_sent(source, query, SENT):
             sink = io.BytesIO()
             pacsv.write_csv(batch, sink, options)
             copy.write(sink.getvalue())
 
 
-def _sent(source: Session, query: Query) -> pa.RecordBatchReader:
-    text = str(query.compile(dialect=source.connection.dialect, compile_kwargs={"literal_binds": True}))
-    driver: Any = source.connection.connection.driver_connection
-    source.count()
-    with translated(DuckdbFacts()):
-        return driver.sql(text).to_arrow_reader(SENT)
+class PostgresqlCopy(ServerCopy):
+    """The Warehouse protocol for tables of a PostgreSQL database, copied when the first snapshot begins."""
 
-
-class ServerCopy(CopiedWarehouse):
-    """The Warehouse protocol for tables of a PostgreSQL database, copied when the first snapshot begins.
-
-    needed: the columns of the source that are copied, each with where the spec names it; beside: other tables, of which
-    all columns are.
-    """
-
-    def __init__(
-        self,
-        url: sa.URL,
-        table: TableName,
-        needed: Mapping[str, str],
-        beside: Sequence[TableName],
-        memory_limit: str | None = None,
-        *,
-        rows: bool = True,
-    ) -> None:
-        super().__init__(None, needed, memory_limit, rows=rows)
-        self._url, self._of, self._beside = url, table, beside
-        self._restricted: dict[TableName, Restriction] = {}
+    def __init__(self, url: sa.URL, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._url = url
         self._conflicts = 0
-
-    def restrict(self, table: TableName, restriction: Restriction) -> None:
-        # By the server: a copy may not hold what decides it, such as a day without an end.
-        self._restricted[table] = restriction
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
@@ -278,7 +253,7 @@ class ServerCopy(CopiedWarehouse):
     def _copy(self) -> None:
         while True:
             try:
-                return self._copy_once()
+                return super()._copy()
             except QblockError as error:
                 if state_of(error) not in CONFLICTS:
                     raise
@@ -286,22 +261,14 @@ class ServerCopy(CopiedWarehouse):
                 if self._conflicts == ATTEMPTS:
                     raise QblockError(ENDED.format(ATTEMPTS)) from error
 
-    def _copy_once(self) -> None:
-        assert self.path is not None
-        self.path.unlink(missing_ok=True)
-        with self._server() as session, self._filling() as connection:
-            for table in (self._of, *self._beside):
-                source = ServerTable(session, table)
-                self._fill(connection, source, self._needed if table == self._of else dict.fromkeys(source.columns, ""))
-
     @contextmanager
-    def _server(self) -> Iterator[Session]:
+    def _tables(self) -> Iterator[Callable[[TableName], ServerTable]]:
         warehouse = PostgresqlWarehouse(self._url, self._memory_limit)
         for table, restriction in self._restricted.items():
             warehouse.restrict(table, restriction)
         try:
             with warehouse.snapshot() as session:
                 session.run("SET TRANSACTION READ ONLY")
-                yield session
+                yield partial(ServerTable, session)
         finally:
             warehouse.close()

@@ -165,6 +165,10 @@ class Facts(Protocol):
     snapshot_words: str
     """What a snapshot is, for a plan."""
 
+    @staticmethod
+    def type_of_copy(type_: str) -> str:
+        """A type of the embedded database, which a source was copied to, as this engine names it."""
+
     def prefix(self, schema: str | None) -> quoted_name | None:
         """The schema (and attached database) under which the source's tables are found."""
 
@@ -451,10 +455,14 @@ class Session:
         home = self._home(table)
         return next((r for name, r in self._restrictions.items() if self._home(name) == home), None)
 
+    def known_as(self, table: TableName, home: TableName) -> None:
+        """A table of the spec is this one here."""
+        self._homes[table] = home
+
     def _home(self, table: TableName) -> TableName:
-        if table.catalog is not None:
-            raise not_a_table(repr(str(table)))
         if table not in self._homes:
+            if table.catalog is not None:
+                raise not_a_table(repr(str(table)))
             with translated(self._facts):
                 self._homes[table] = self._facts.home(self.connection, table)
         return self._homes[table]

@@ -181,6 +181,7 @@ class FileTable:
     def __init__(self, text: str, directory: Path, place: str, types: Mapping[str, ColumnType] | None = None) -> None:
         self.name, self.home = text, TableName(None, text)
         self.types: Mapping[str, ColumnType] = types or {}
+        self.nan_is_missing = True
         self.facts: SourceFacts | None = None
         self._place = place
         self._paths = found_files(text, directory, place)

@@ -10,7 +10,7 @@ import getpass
 import hashlib
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -111,18 +111,23 @@ class SparkSession(Session):
         yield self.counts(sa.select(*table.c))
 
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
-        with explained():
-            if not columns.num_rows:
-                self._sent += 1
+        if not columns.num_rows:
+            self._sent += 1
+            with explained():
                 self._save(name, self._empty(columns))
-            for number, part in enumerate(parts_of(columns)):
-                self._sent += 1
+        return self.load_parts(name, columns.column_names, parts_of(columns))
+
+    def load_parts(self, name: str, names: Sequence[str], parts: Iterable[pa.Table]) -> sa.TableClause:
+        """Store rows that come in parts, as `load` does a table."""
+        for number, part in enumerate(parts):
+            self._sent += 1
+            with explained():
                 frame = self._client.createDataFrame(part)
                 if number:
                     frame.write.insertInto(quoted(self._private, name))
                 else:
                     self._save(name, frame)
-        return self._keep(self._own(name, [sa.column(c) for c in columns.column_names]))
+        return self._keep(self._own(name, [sa.column(c) for c in names]))
 
     def _empty(self, columns: pa.Table) -> Frame:
         # The client infers no types where there are no rows.
@@ -230,6 +235,28 @@ class SparkSession(Session):
         return sa.select(*(rows.c[name] for name in names))
 
 
+class SparkReader(SparkSession):
+    """A session that stores nothing: of each table it reads those rows that were asked for, where they are."""
+
+    def relation(self, table: TableName, names: Sequence[str] | None = None) -> sa.FromClause:
+        return self._query(table, list(self._stored(table)) if names is None else names).subquery("qblock_read")
+
+    def parts(self, query: sa.Select[*tuple[Any, ...]], reading: TableName) -> Iterator[pa.Table]:
+        """The rows of a query as they arrive; the client's own `toArrow` holds them all."""
+        where = [str(reading)]
+        with explained(where):
+            frame: Any = self._frame(query)
+            client = frame.sparkSession.client
+            rows = client.to_table_as_iterator(frame._plan.to_proto(client), frame._plan.observations)
+        while True:
+            with explained(where):
+                part = next(rows, None)
+            if part is None:
+                return
+            if isinstance(part, pa.Table):
+                yield part
+
+
 class SparkTables(SparkSession):
     """A session that reads tables as they are, not copies: for versions, which nobody changes."""
 
@@ -282,6 +309,12 @@ class SparkWarehouse:
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
         with self._opened(SparkSession) as session:
+            yield session
+
+    @contextmanager
+    def reader(self) -> Iterator[SparkReader]:
+        """A session that stores nothing on the server."""
+        with self._opened(SparkReader) as session:
             yield session
 
     @contextmanager

@@ -111,6 +111,16 @@ TEXTS = ("string", "char(", "varchar(", "binary")
 """Types that compare as text, as their names begin."""
 
 
+COPIED = {
+    "VARCHAR": "STRING",
+    "UTINYINT": "SMALLINT",
+    "USMALLINT": "INT",
+    "UINTEGER": "BIGINT",
+    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "DECIMAL(38,0)"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), "TIMESTAMP_NTZ"),
+    "INTEGER": "INT",
+}
+"""Types of the embedded database, where Spark has other names."""
 ENDLESS = {"infinity": "+5881580-07-11", "-infinity": "-5877641-06-24"}
 """Spark's dates have no infinity: the last day that there is, and the first but one, as DuckDB stores them."""
 
@@ -154,6 +164,10 @@ class SparkFacts:
     has_roles = False
     table_exists = ""
     snapshot_words = "private copies of what is read, made first"
+
+    @staticmethod
+    def type_of_copy(type_: str) -> str:
+        return COPIED.get(type_, type_)
 
     def prefix(self, schema: str | None) -> quoted_name | None:
         return None if schema is None else quoted_name(quote_name(schema), quote=False)

@@ -17,7 +17,7 @@ OF_LEDGERS = "sqlite:///"
 """What the URL of a ledger in a file starts with."""
 REMEDY = (
     "give it a database: private: {url: sqlite:///qblock/ledger.sqlite, path: /where/the/cluster/keeps/copies}, or "
-    "url: postgresql://USER@HOST/DATABASE"
+    "url: postgresql://USER@HOST/DATABASE; or publish elsewhere: publish: {url: duckdb:///release.duckdb}"
 )
 
 
@@ -55,7 +55,7 @@ def store_of(spec: Spec) -> Store:
             "both in one transaction; remove `private`"
         )
     if engine.stores and private.path is not None:
-        raise InputError(f"{spec.at('private', 'path')}: private.path is for sources on Spark; remove it")
+        raise InputError(f"{spec.at('private', 'path')}: private.path is for releases on Spark; remove it")
     if not engine.stores and private.path is None:
         raise InputError(f"{spec.at('private')}: private.path is missing; {REMEDY}")
     return _elsewhere(private.url.url, spec.directory)

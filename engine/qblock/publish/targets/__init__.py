@@ -13,24 +13,18 @@ from qblock.ledger.stores.files import LEDGER_FILE, FileStore
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.publish.targets.protocol import Checked, Identity, Record, Rows, Target, exposure
 from qblock.spec import Spec
-from qblock.warehouse.engines import database_file, engine_of, engine_of_place, is_copied, is_elsewhere, parse_url
+from qblock.warehouse.engines import database_file, engine_of_place, is_copied, is_elsewhere, parse_url
 
 __all__ = ["TARGETS", "Checked", "Identity", "Record", "Rows", "Target", "exposure", "target_of", "write_dimensions"]
 
 
 def _file(spec: Spec, store: Store) -> Target:
-    where = spec.at("publish", "url")
     if spec.publish.url is None:
         raise InputError(
             f"{spec.at('publish')}: a release from DuckDB needs `publish.url`, a DuckDB file of its own, since "
-            "whoever can read a DuckDB file reads everything in it; or a database of PostgreSQL"
+            "whoever can read a DuckDB file reads everything in it; or a database of PostgreSQL, or a Spark server"
         )
     url = parse_url(spec.publish.url.url)
-    if not engine_of(url).is_file:
-        raise InputError(
-            f"{where}: the source is in files or DuckDB, so the release is a DuckDB file, or in PostgreSQL; write "
-            "duckdb:///release.duckdb, or postgresql://USER@HOST/DATABASE"
-        )
     source = None if is_copied(spec) else database_file(parse_url(spec.source.url.url), spec.directory)
     return DuckdbTarget(spec, store, source, database_file(url, spec.directory))
 
@@ -39,21 +33,15 @@ def _view(spec: Spec, store: Store) -> Target:
     from qblock.publish.targets.postgresql import PostgresqlTarget
 
     if is_elsewhere(spec):
-        _check_never_a_file(spec)
-    elif spec.publish.url is not None and engine_of(parse_url(spec.publish.url.url)) is not engine_of_place(spec):
-        raise InputError(
-            f"{spec.at('publish', 'url')}: the source is on PostgreSQL, so the release is in a database of PostgreSQL, "
-            "or a DuckDB file; write postgresql://USER@HOST/DATABASE or duckdb:///release.duckdb, or leave it out to "
-            "publish beside the source"
-        )
+        _check_never_a_file(spec, store)
     return PostgresqlTarget(spec, store)
 
 
-def _check_never_a_file(spec: Spec) -> None:
+def _check_never_a_file(spec: Spec, store: Store) -> None:
     """Raise InputError where the release has been in a release file: readers may hold versions of it that the ledger in
     another place does not know, so that nothing would be checked together with them."""
     beside = FileStore(spec.directory.resolve() / FOLDER / LEDGER_FILE)
-    if not beside.exists:
+    if not beside.exists or beside.file == store.file:
         return
     with beside.read() as reader:
         if reader.last_event(spec.release, "published") is not None:
@@ -68,6 +56,8 @@ def _check_never_a_file(spec: Spec) -> None:
 def _tables(spec: Spec, store: Store) -> Target:
     from qblock.publish.targets.spark import SparkTarget
 
+    if is_elsewhere(spec):
+        _check_never_a_file(spec, store)
     return SparkTarget(spec, store)
 
 
@@ -94,5 +84,5 @@ def target_of(spec: Spec, store: Store | None = None) -> Target:
     if engine.stores:
         for key in ("path", "readers_checked"):
             if getattr(spec.publish, key) is not None:
-                raise InputError(f"{spec.at('publish', key)}: publish.{key} is for sources on Spark; remove it")
+                raise InputError(f"{spec.at('publish', key)}: publish.{key} is for releases on Spark; remove it")
     return TARGETS[engine.name](spec, store)

@@ -153,8 +153,11 @@ def _of_officer(catalog: Catalog, schema: Any, officer: str) -> None:
 def _of_tables(catalog: Catalog, spec: Spec) -> list[str]:
     """Of the source, whose columns are told one by one, and of the other tables that the spec names."""
     if is_elsewhere(spec):
-        if engine_of(parse_url(spec.source.url.url)).is_file:
+        source_engine = engine_of(parse_url(spec.source.url.url))
+        if source_engine.is_file:
             return []  # a file has no roles
+        if not source_engine.facts.has_roles:
+            return [f"the login of the source's URL must be able to read {spec.source.table} there"]
         return [f"{catalog.role}, or the login of the source's URL, needs SELECT on {spec.source.table} there"]
     role, notes, source = catalog.role, [], TableName.parse(spec.source.table)
     homes = {table: catalog.home(table) for table in tables_read(spec)}

@@ -17,7 +17,7 @@ from qblock.ledger.store import Store
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown
 from qblock.spec import Spec
-from qblock.warehouse.engines import parse_url
+from qblock.warehouse.engines import SPARK, engine_of, parse_url
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.rights import Needs
 
@@ -49,11 +49,21 @@ class Identity:
 
 
 def copied_source(spec: Spec) -> tuple[str, str]:
-    """The table of a source that is published elsewhere, and the digest of its database, whoever logs in there, or of
-    its file by the path in the spec."""
-    url = parse_url(spec.source.url.url)
+    """The table of a source that is not beside its release, and the digest of its database, whoever logs in there, or
+    of its file by the path in the spec."""
+    url, table = parse_url(spec.source.url.url), TableName.parse(spec.source.table)
+    if engine_of(url) is SPARK:
+        return spark_source(url, table)
     place = f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"
-    return table_text(TableName.parse(spec.source.table)), hashlib.sha256(place.encode()).hexdigest()
+    return table_text(table), hashlib.sha256(place.encode()).hexdigest()
+
+
+def spark_source(url: sa.URL, table: TableName) -> tuple[str, str]:
+    """A table of a Spark server, and the digest of the server, whoever logs in there."""
+    host, port = SPARK.place_of(url)
+    known = TableName((table.schema or "default").casefold(), table.name.casefold())
+    text = table_text(known) if table.catalog is None else f"{table.catalog.casefold()}.{table_text(known)}"
+    return text, hashlib.sha256(f"spark:{host}:{port}".encode()).hexdigest()
 
 
 def table_text(table: TableName) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import cast
 
 import sqlalchemy as sa
 
@@ -19,16 +17,17 @@ from qblock.ledger.store import Store
 from qblock.publish.copy import Copy
 from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import Shown, check_names, names
-from qblock.publish.targets.protocol import ON_SPARK, Identity, Record, Rows, named_view, retire_each, table_text
+from qblock.publish.targets.protocol import ON_SPARK, Identity, Record, Rows, copied_source, named_view, retire_each
 from qblock.publish.targets.spark_helpers import SparkHelpers, beside
 from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions, opened, private_path, show_version
 from qblock.spec import Spec
-from qblock.warehouse.engines import parse_url
+from qblock.warehouse.engines import is_elsewhere
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.rights import Needs
 from qblock.warehouse.spark import SparkSession, SparkTables
 from qblock.warehouse.spark_catalog import SparkCatalog, within
-from qblock.warehouse.spark_client import DEFAULT_PORT, PATH, PATHS
+from qblock.warehouse.spark_client import PATH, PATHS, Frame
+from qblock.warehouse.spark_copied import send_rows
 
 NAME = re.compile(r"[a-z0-9_]+", re.ASCII)
 READERS = (
@@ -50,7 +49,6 @@ class SparkTarget:
         assert spec.publish.path is not None
         self.spec = spec
         self.store = store
-        self._url = parse_url(spec.source.url.url)
         self._home = private_path(spec)
         self._versions, self._helpers = SparkVersions(spec), SparkHelpers(spec)
         self._private, self._schema, self._view = self._versions.private, spec.publish.schema, spec.view
@@ -64,12 +62,7 @@ class SparkTarget:
         return f"{self.view}{ON_SPARK}"
 
     def identity(self) -> Identity:
-        server = f"spark:{self._url.host}:{self._url.port or DEFAULT_PORT}"
-        table = TableName.parse(self.spec.source.table)
-        known = TableName((table.schema or "default").casefold(), table.name.casefold())
-        text = table_text(known) if table.catalog is None else f"{table.catalog.casefold()}.{table_text(known)}"
-        database = hashlib.sha256(server.encode()).hexdigest()
-        return Identity(text, database, self.place_name)
+        return Identity(*copied_source(self.spec), self.place_name)
 
     def check(self) -> list[str]:
         where = self.spec.at("publish", "view")
@@ -104,19 +97,26 @@ class SparkTarget:
         return []
 
     def stage(self, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record) -> None:
-        source = cast(SparkSession, session)
-        catalog, table = SparkCatalog(source.client), self._versions.name(tag.version)
-        catalog.make_schema(self._private, self._home)
-        catalog.drop(self._private, [table, beside(table)])
-        catalog.write(source.frame(copy.query), self._private, table)
-        rows = catalog.count(self._private, table)
-        if rows != copy.rows:
-            raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
-        self._helpers.stage(source, catalog, shown, self._private, table)
-        # Whatever has a tag is whole.
-        catalog.mark(self._private, table, tag.text)
+        if isinstance(session, SparkSession):
+            self._stage(session, session.frame(copy.query), copy, shown, tag)
+        else:
+            with opened(self.spec) as (own, _):
+                columns = {column.name: column.type for column in copy.columns}
+                self._stage(own, send_rows(session, copy.query, own, columns), copy, shown, tag)
         with self.store.write() as ledger:
             record(ledger, "staged")
+
+    def _stage(self, session: SparkSession, rows: Frame, copy: Copy, shown: Shown, tag: ObjectTag) -> None:
+        catalog, table = SparkCatalog(session.client), self._versions.name(tag.version)
+        catalog.make_schema(self._private, self._home)
+        catalog.drop(self._private, [table, beside(table)])
+        catalog.write(rows, self._private, table)
+        there = catalog.count(self._private, table)
+        if there != copy.rows:
+            raise Refused(f"the copy has {there} rows, but {copy.rows} were counted: nothing is published")
+        self._helpers.stage(session, catalog, shown, self._private, table)
+        # Whatever has a tag is whole.
+        catalog.mark(self._private, table, tag.text)
 
     @contextmanager
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[SparkChecked]:
@@ -294,8 +294,10 @@ class SparkTarget:
 def check_spec(spec: Spec) -> None:
     """Raise InputError for a spec that cannot be published on Spark, as far as it tells by itself."""
     publish, private = spec.publish, private_path(spec)
-    if publish.url is not None:
-        raise InputError(f"{spec.at('publish', 'url')}: a release from Spark is published there; remove it")
+    if publish.url is not None and not is_elsewhere(spec):
+        raise InputError(
+            f"{spec.at('publish', 'url')}: the source is on this server, where its release is published; remove it"
+        )
     if publish.path is None or publish.readers_checked is None:
         raise InputError(
             f"{spec.at('publish')}: {READERS}. Say where the published tables are stored, and that this was seen to: "

@@ -22,7 +22,7 @@ from qblock.publish.helpers import column_comments
 from qblock.publish.targets.protocol import Record, Rows
 from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers
 from qblock.spec import Spec
-from qblock.warehouse.engines import parse_url
+from qblock.warehouse.engines import place_of
 from qblock.warehouse.protocol import TableName
 from qblock.warehouse.spark import SparkTables, SparkWarehouse
 from qblock.warehouse.spark_catalog import Entry, SparkCatalog
@@ -43,7 +43,7 @@ def private_path(spec: Spec) -> str:
 @contextmanager
 def opened(spec: Spec) -> Iterator[tuple[SparkTables, SparkCatalog]]:
     """A session on the server of a spec, whose private schema is in private.path, and its catalog."""
-    warehouse = SparkWarehouse(parse_url(spec.source.url.url))
+    warehouse = SparkWarehouse(place_of(spec))
     warehouse.copy_to(private_path(spec))
     try:
         with warehouse.tables() as session:
