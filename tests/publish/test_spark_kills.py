@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from publish.spark_releases import ON_SPARK, tables, written
@@ -30,7 +31,7 @@ TESTS = Path(__file__).resolve().parents[1]
 EVERYTHING = os.environ.get("QBLOCK_TEST_ENGINES") == "all"
 SPEC = """version: 1
 release: killed
-source: {{url: "{url}", table: clinic.killed}}
+source: {source}
 attributes:
   age: {{role: quasi_identifier, hierarchy: {{ranges: [10, 30]}}}}
   ill: sensitive
@@ -40,10 +41,14 @@ versions: {{joint: none, keep: 2}}
 """
 
 
-def become(client: Any, number: int) -> None:
-    """The source of a version: everybody in it has its number, so that a mixture of two is seen."""
+def become(client: Any, number: int, file: Path | None = None) -> None:
+    """The source of a version: everybody in it has its number, so that a mixture of two is seen. file: it is
+    this one, and no table of the server."""
     draw = random.Random(number)
     rows = {"age": pa.array([draw.randrange(18, 60) for _ in range(90)], pa.int64()), "ill": [f"v{number}"] * 90}
+    if file is not None:
+        pq.write_table(pa.table(rows), file)
+        return
     client.createDataFrame(pa.table(rows)).write.mode("overwrite").saveAsTable("clinic.killed")
 
 
@@ -86,12 +91,19 @@ def reader(url: str, view: str, pause: float = 0) -> Iterator[list[Any]]:
         thread.join()
 
 
-def test_a_run_that_is_killed_at_a_boundary_is_taken_up(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["table", "file"])
+def test_a_run_that_is_killed_at_a_boundary_is_taken_up(
+    client: Any, hive: tuple[str, Path], tmp_path: Path, source: str
+) -> None:
     target = ON_SPARK.format(ledger=f"sqlite:///{tmp_path}/private/ledger.sqlite", folder=hive[1])
-    release = written(tmp_path / "killed.yaml", SPEC.format(url=hive[0], target=target))
+    file, said = None, f'{{url: "{hive[0]}", table: clinic.killed}}'
+    if source == "file":
+        file, said = tmp_path / "killed.parquet", "{file: killed.parquet}"
+        target = target.replace("publish: {", f'publish: {{url: "{hive[0]}", ')
+    release = written(tmp_path / "killed.yaml", SPEC.format(source=said, target=target))
     spec = str(release.spec.path)
     for number in (1, 2):
-        become(client, number)
+        become(client, number, file)
         traced = json.loads(child("publish.spark_killed", spec).stdout)
     assert traced["version"] == 2
     boundaries = traced["passed"]
@@ -101,7 +113,7 @@ def test_a_run_that_is_killed_at_a_boundary_is_taken_up(client: Any, hive: tuple
         number = 2
         for boundary in range(1, len(boundaries) + 1, 1 if EVERYTHING else 7):
             number += 1
-            become(client, number)
+            become(client, number, file)
             ended = child("publish.spark_killed", spec, str(boundary))
             assert ended.returncode == -9, (boundary, ended.stdout, ended.stderr)
             killed.append(boundaries[boundary - 1])

@@ -191,6 +191,17 @@ def test_a_condition_decides_what_is_copied_of_the_source() -> None:
     assert list(state.parameters.values()) == ["true", r"a!_\%", "1", "-2", "it's"]
 
 
+def test_a_condition_is_of_a_table_in_a_catalog_too() -> None:
+    client: Any = Recorded()
+    table = TableName.parse("lake.wh.stays")
+    where = Where(condition_of("age > 17"), "spec", str(table), ("age",))
+    session = SparkSession(client, "mine", lambda: None, {table: frozenset({"age"})}, {table: where})
+    session._described[table] = {"age": column_of("age", "int")}
+    assert list(session.columns(table)) == ["age"]
+    compiled: Any = session._query(table, ["age"]).compile(dialect=SparkDialect())
+    assert "WHERE `lake`.`wh`.`stays`.`age` > CAST(:p0 AS integer)" in str(compiled)
+
+
 def test_what_is_published_is_what_is_copied_of_a_sensitive_column() -> None:
     client: Any = Recorded()
     table = TableName.parse("wh.stays")

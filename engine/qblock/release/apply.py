@@ -139,10 +139,11 @@ class Snapshot(Step):
 
     def describe(self) -> str:
         rows = self.table if self.where is None else f"{self.table} where {self.where}"
+        facts = ENGINES[self.engine].facts
         if self.copied:
-            how = f"Copy what is read of {rows} from its server in one transaction that only reads"
+            how = f"Copy what is read of {rows} from its server {facts.copied_words}"
         else:
-            how = f"Open {rows} in {ENGINES[self.engine].facts.snapshot_words}"
+            how = f"Open {rows} in {facts.snapshot_words}"
         read = "".join(f"; read {name} {said}, as it is published" for name, said in self.coarser)
         return f"{how}{read}; check its columns, and that the hierarchies cover every value; scan it once."
 

@@ -91,6 +91,7 @@ class DuckdbFacts:
     table_exists = (
         "SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = :name AND NOT internal AND :schema IS NULL"
     )
+    copied_words = ""
     snapshot_words = "a read-only session, while nobody can write to the file"
 
     def __init__(self, database: str | None = SOURCE, file: Path | None = None) -> None:

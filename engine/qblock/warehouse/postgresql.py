@@ -105,6 +105,7 @@ class PostgresqlFacts:
         "SELECT count(*) > 0 FROM pg_class WHERE relname = :name "
         "AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema)"
     )
+    copied_words = "in one transaction that only reads"
     snapshot_words = "one REPEATABLE READ transaction"
 
     def __init__(self, url: sa.URL | None = None) -> None:

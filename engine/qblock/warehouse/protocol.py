@@ -162,6 +162,8 @@ class Facts(Protocol):
     """Whether readers are roles, with rights and row level security."""
     table_exists: str
     """The query whether there is a table :name, of schema :schema where the engine has schemas for private tables."""
+    copied_words: str
+    """In what a source is copied that is only read."""
     snapshot_words: str
     """What a snapshot is, for a plan."""
 

@@ -192,6 +192,9 @@ class SparkSession(Session):
             return [str(TableName(table.schema, name, table.catalog)) for name in names]
         return []
 
+    def _home(self, table: TableName) -> TableName:
+        return table  # catalogs are the server's own
+
     def computed(self, table: TableName) -> bool:
         return False  # what is read is a copy
 

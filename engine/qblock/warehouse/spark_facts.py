@@ -163,6 +163,7 @@ class SparkFacts:
     approximate_distinct: str | None = "approx_count_distinct"
     has_roles = False
     table_exists = ""
+    copied_words = "by one statement for each table"
     snapshot_words = "private copies of what is read, made first"
 
     @staticmethod
