@@ -398,7 +398,7 @@ class Release:
 
     def check(self) -> results.check.SpecChecked:
         """What the spec takes for granted and the data do not bear out: of the pinned node, else of any."""
-        from qblock.checks import check, unanswered
+        from qblock.checks import check, unanswered, unused
         from qblock.search.nodes import pinned_node
         from qblock.search.run import open_task
 
@@ -409,7 +409,7 @@ class Release:
                 "release": self.spec.release,
                 "rows": task.source.rows,
                 "checks": findings,
-                "notes": unanswered(self.spec, findings),
+                "notes": [*unanswered(self.spec, findings), *unused(task)],
             }
         return results.check.SpecChecked.model_validate(fields)
 

@@ -8,7 +8,59 @@ CHECKED = "tests/release/test_checks.py"
 PAIRS = f"{CHECKED}::test_the_leaves_that_remain_are_those_of_pairs_of_rows"
 STOPS = f"{CHECKED}::test_a_release_stops_unless_somebody_answers"
 
+UNKNOWN = "tests/release/test_unknown.py"
+CODES = "tests/integration/test_unknown.py"
+
 CHECKS: tuple[Mutation, ...] = (
+    Mutation(
+        "unknown: codes are read as they are",
+        "warehouse/published.py",
+        "if name in self.unknown:",
+        "if False:",
+        tests=(f"{UNKNOWN}::test_the_example_of_the_page",),
+    ),
+    Mutation(
+        "unknown: what is published in place of a number is that of the code",
+        "warehouse/published.py",
+        "session.comparable(value, column), column)",
+        "session.comparable(stored, column), column)",
+        tests=(f"{UNKNOWN}::test_it_goes_with_what_is_published_in_place_of_a_number",),
+    ),
+    Mutation(
+        "unknown: a code that is no value is passed over",
+        "warehouse/published.py",
+        "if unfit and self.place is not None:",
+        "if False:",
+        tests=(f"{CODES}::test_what_is_no_value_of_the_column_is_refused",),
+    ),
+    Mutation(
+        "unknown: codes of a population are read as they are",
+        "warehouse/engines.py",
+        "for table in _populations(spec) if of_people else ():",
+        "for table in ():",
+        tests=(f"{CODES}::test_a_population_has_the_same_codes",),
+    ),
+    Mutation(
+        "unknown: a version with other codes is checked together with an earlier one",
+        "versions/types.py",
+        "    _check_replaced(spec, known, version)",
+        "    pass",
+        tests=(f"{UNKNOWN}::test_other_codes_than_those_of_an_earlier_version_are_refused",),
+    ),
+    Mutation(
+        "unknown: a version with other codes is rolled back to",
+        "release/rollback.py",
+        "if otherwise:",
+        "if False:",
+        tests=(f"{UNKNOWN}::test_other_codes_than_those_of_an_earlier_version_are_refused",),
+    ),
+    Mutation(
+        "unknown: it is not said that no row has a code",
+        "checks/values.py",
+        "if not counted.get(None)",
+        "if False",
+        tests=(f"{UNKNOWN}::test_a_check_proposes_it_and_then_says_nothing",),
+    ),
     Mutation(
         "checks: a row makes a pair with itself",
         "checks/dependencies.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from release.test_checks import people
 
 from publish.spark_releases import ON_SPARK, written
+from qblock.search.run import open_task
 
 pytestmark = pytest.mark.spark
 SPEC = """version: 1
@@ -47,3 +49,18 @@ def test_the_findings_are_those_of_duckdb(client: Any, hive: tuple[str, Path], t
     )
     assert spark.checks == duck.checks
     assert [finding.columns for finding in spark.checks] == [("born", "age"), ("code", "city")]
+
+
+def test_codes_for_unknown_are_null(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:
+    ages = [999 if i % 7 == 0 else age for i, age in enumerate(people()["age"])]
+    client.createDataFrame(pa.table({"age": ages})).write.mode("overwrite").saveAsTable("clinic.ages")
+    on_spark = ON_SPARK.format(ledger=f"sqlite:///{tmp_path}/private/ledger.sqlite", folder=hive[1])
+    entry = "{role: quasi_identifier, hierarchy: {ranges: [10, 40]}, unknown: [999]}"
+    spec = (
+        f'version: 1\nrelease: ages\nsource: {{url: "{hive[0]}", table: clinic.ages}}\nattributes: {{age: {entry}}}\n'
+    )
+    privacy = "privacy: [{k_anonymity: {k: 5}}]\n"
+    with open_task(written(tmp_path / "ages.yaml", f"{spec}{privacy}{on_spark}\n").spec) as task:
+        (blocks,) = task.source.frequency_sets.blocks((1,), ())
+        known = Counter(age // 10 for age in ages if age != 999)
+        assert sorted(blocks.total.tolist()) == sorted([*known.values(), ages.count(999)])

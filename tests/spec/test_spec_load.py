@@ -266,6 +266,24 @@ WRONG = [
         "ward is insensitive; remove it, or write",
     ),
     ("identifying", "{role: identifying, publish_as: {edges: [1]}}", "patient_id is identifying; remove it, since"),
+    ("identifying", "{role: identifying, unknown: [9]}", "unknown belongs to a quasi_identifier, and the role here is"),
+    ("hierarchy: suppress", "hierarchy: suppress, unknown: []", "is empty; write the codes for unknown: [999, -1]"),
+    ("hierarchy: suppress", "hierarchy: suppress, unknown: [x, x]", "'x' appears twice in the list; remove one"),
+    (
+        "hierarchy: suppress",
+        "hierarchy: suppress, unknown: [x], nulls: refuse",
+        "what is unknown is read as NULL, which is * at every level then; leave `nulls` out",
+    ),
+    (
+        "condition.csv}",
+        "condition.csv}, unknown: [x]",
+        "which condition may not have; add `nulls: value` (it is a value)",
+    ),
+    (
+        "condition.csv}",
+        "condition.csv}, nulls: value, unknown: [9], order: [flu, 9]",
+        "the order has 9, which is unknown; take it out of one of the two",
+    ),
     ("  - k_anonymity: {k: 4}", "  - k_anonimity: {k: 4}", "k_anonimity is not a model; did you mean k_anonymity?"),
     ("  - k_anonymity: {k: 4}", "  - k_anonymity: {l: 4}", "l is not a parameter of k_anonymity; valid: k"),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
@@ -17,6 +18,7 @@ from qblock.search.task import Task
 from qblock.spec import Spec
 from qblock.spec.accepted import CheckName
 
+WHOLE = re.compile("-?[0-9]+")
 MOST_SHARE = 0.9
 """Of a block, held by one value, beyond which the number of its values says little."""
 
@@ -26,7 +28,7 @@ def check(task: Task, node: Node | None, today: date) -> list[Finding]:
     it is in the future."""
     findings = [*_single_rows(task), *(_determines(task.spec, told) for told in dependencies(task, node))]
     for column in values.columns(task):
-        findings += _of_column(column, today)
+        findings += _of_column(task.spec, column, today)
     findings += [] if node is None else _skewed(task, node)
     return sorted(_answered(task.spec, findings), key=lambda f: (f.because is not None, f.severity != "unsafe"))
 
@@ -74,7 +76,7 @@ def _warning(check: CheckName, column: str, sentence: str, remedy: str, **figure
     return Finding(check=check, columns=(column,), severity="warning", figure=figure, sentence=sentence, remedy=remedy)
 
 
-def _of_column(column: values.Column, today: date) -> Iterator[Finding]:
+def _of_column(spec: Spec, column: values.Column, today: date) -> Iterator[Finding]:
     name = column.name
     alike = values.spellings(column)
     if alike is not None:
@@ -88,7 +90,7 @@ def _of_column(column: values.Column, today: date) -> Iterator[Finding]:
     if codes:
         rows, named = sum(column.rows[code] for code in codes), ", ".join(codes)
         sentence = f"{named} of {name} looks like a code for unknown, in {counted(rows, 'row')}: it counts as a value"
-        remedy = f"make it NULL in a view of the source: NULLIF({name}, {codes[0]})"
+        remedy = _unknown(spec, column, codes)
         yield _warning("unknown_codes", name, sentence, remedy, rows=rows, values=len(codes))
     alone = values.unique(column)
     if alone is not None:
@@ -104,6 +106,14 @@ def _of_column(column: values.Column, today: date) -> Iterator[Finding]:
         sentence = f"{name} is {what} in {counted(rows, 'row')}"
         remedy = f"correct {name} in a view, or leave the rows out: source: {{where: ...}}"
         yield _warning("history", name, sentence, remedy, rows=rows)
+
+
+def _unknown(spec: Spec, column: values.Column, codes: Iterable[str]) -> str:
+    """The line that makes these codes unknown, beside those that are."""
+    texts = [*spec.attributes[column.name].unknown, *codes]
+    listed = ", ".join(text if WHOLE.fullmatch(text) else f'"{text}"' for text in texts)
+    nulls = ", nulls: value" if column.sensitive else ""
+    return f"attributes: {{{column.name}: {{unknown: [{listed}]{nulls}}}}}"
 
 
 def _skewed(task: Task, node: Node) -> Iterator[Finding]:
@@ -130,6 +140,17 @@ def unanswered(spec: Spec, findings: Sequence[Finding]) -> list[str]:
         f"{spec.at('accept', i)}: {accepted.check} finds nothing of {accepted.column}: remove it"
         for i, accepted in enumerate(spec.accept)
         if (accepted.check, *accepted.columns) not in there
+    ]
+
+
+def unused(task: Task) -> list[str]:
+    """The codes for unknown that no row has."""
+    spec, never = task.spec, values.never_null(task)
+    return [
+        f"{spec.at('attributes', name, 'unknown')}: no row of {name} has {' or '.join(spec.attributes[name].unknown)}: "
+        "remove `unknown`"
+        for name in never
+        if spec.attributes[name].unknown
     ]
 
 

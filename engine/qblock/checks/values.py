@@ -43,19 +43,27 @@ class Column:
 def columns(task: Task) -> Iterator[Column]:
     """The quasi-identifiers and sensitive attributes of a source, without NULL."""
     source = task.source
+    for name, counted in _counted(task):
+        rows = {text: n for text, n in counted.items() if text is not None}
+        yield Column(name, source.columns[name].kind, name in source.sensitives, rows)
+
+
+def never_null(task: Task) -> list[str]:
+    """Those of which no row is NULL."""
+    return [name for name, counted in _counted(task) if not counted.get(None)]
+
+
+def _counted(task: Task) -> Iterator[tuple[str, dict[str | None, int]]]:
+    source = task.source
     top = source.frequency_sets.lattice.top
     for i, name in enumerate(source.quasi_identifiers):
         node = tuple(0 if j == i else height for j, height in enumerate(top))
         (blocks,) = source.frequency_sets.blocks(node, ())
         assert blocks.keys is not None
         leaves = source.hierarchies[i].leaves
-        counted = zip(blocks.keys[:, i].tolist(), blocks.total.tolist(), strict=True)
-        rows = {leaf: n for code, n in counted if (leaf := leaves[code]) is not None}
-        yield Column(name, source.columns[name].kind, False, rows)
+        yield name, {leaves[code]: n for code, n in zip(blocks.keys[:, i].tolist(), blocks.total.tolist(), strict=True)}
     for name, values in source.sensitives.items():
-        reference = values.reference
-        counted = zip(reference.domain, reference.totals.tolist(), strict=True)
-        yield Column(name, source.columns[name].kind, True, {text: n for text, n in counted if text is not None})
+        yield name, dict(zip(values.reference.domain, values.reference.totals.tolist(), strict=True))
 
 
 def plain(text: str) -> str:

@@ -45,7 +45,8 @@ class Kept:
     a requirement, by its number, those that the published rows do not give (private_counts); hierarchies: the marks
     of the leaves of those that are stated in files and tables, by attribute; map: the recoding map, where there is
     one; ranges: how bounds are published (`publish.ranges`), `text` where that was not kept; coarser: what sensitive
-    attributes are published as (`publish_as`), in the words of the spec."""
+    attributes are published as (`publish_as`), and replaced: how columns are read (`unknown`), in the words of the
+    spec."""
 
     columns: tuple[PublishedColumn, ...]
     references: tuple[tuple[Reference, ...], ...]
@@ -54,6 +55,7 @@ class Kept:
     map: Mapping[str, Any] | None = None
     ranges: RangesShown = "text"
     coarser: Mapping[str, str] = field(default_factory=dict)
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """Canonical JSON; each distinct reference is written once."""
@@ -79,6 +81,8 @@ class Kept:
             content["ranges"] = self.ranges
         if self.coarser:
             content["coarser"] = dict(self.coarser)
+        if self.replaced:
+            content["replaced"] = dict(self.replaced)
         return canonical(content)
 
     @property
@@ -100,6 +104,7 @@ class Kept:
                 content.get("map"),
                 content.get("ranges", "text"),
                 content.get("coarser", {}),
+                content.get("replaced", {}),
             )
         except (ValueError, TypeError, KeyError, IndexError):
             raise QblockError("the quantities kept with a version cannot be read: they were altered") from None

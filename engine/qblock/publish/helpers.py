@@ -62,6 +62,7 @@ SAYS = {
     "insensitive": "Published as it is in the source.",
 }
 AS_IN_SOURCE = "as it is in the source"
+NULL_IF_UNKNOWN = ", NULL where it is not known"
 ENDS = {
     "low": "low <= value < high",
     "high": "low <= value < high",
@@ -308,7 +309,7 @@ def shown_of(
         else:
             role = {"sensitive": "sensitive attribute"}.get(column.role, column.role)
             shown = _shown(spec, name)
-            source_type = type_ if shown == AS_IN_SOURCE else None  # that of the labels
+            source_type = type_ if shown.startswith(AS_IN_SOURCE) else None  # that of the labels
             views["columns"].append(
                 (name, role, None, None, None, source_type, facts.distinct[name], None, f"published {shown}")
             )
@@ -442,4 +443,4 @@ def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str,
 def _shown(spec: Spec, name: str) -> str:
     """What readers see of a column that is not generalized."""
     said = published_in_words(spec, name) if name in spec.sensitives else None
-    return said or AS_IN_SOURCE
+    return (said or AS_IN_SOURCE) + (NULL_IF_UNKNOWN if name in spec.replaced else "")

@@ -84,6 +84,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
             is_copied(spec),
             spec.source.where,
             tuple((name, said) for name in spec.sensitives if (said := published_in_words(spec, name)) is not None),
+            tuple((name, ", ".join(of.unknown)) for name, of in spec.attributes.items() if of.unknown),
         ),
         CheckDisclosure(spec.insensitives),
         _search_step(planned, models),
@@ -136,6 +137,7 @@ class Snapshot(Step):
     copied: bool
     where: str | None = None
     coarser: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[tuple[str, str], ...] = ()
 
     def describe(self) -> str:
         rows = self.table if self.where is None else f"{self.table} where {self.where}"
@@ -144,7 +146,8 @@ class Snapshot(Step):
             how = f"Copy what is read of {rows} from its server {facts.copied_words}"
         else:
             how = f"Open {rows} in {facts.snapshot_words}"
-        read = "".join(f"; read {name} {said}, as it is published" for name, said in self.coarser)
+        read = "".join(f"; read {codes} of {name} as NULL" for name, codes in self.unknown)
+        read += "".join(f"; read {name} {said}, as it is published" for name, said in self.coarser)
         return f"{how}{read}; check its columns, and that the hierarchies cover every value; scan it once."
 
     def perform(self, run: Run) -> Restart | None:

@@ -191,6 +191,10 @@ class _Rollback(Job):
         other = [name for name in self.spec.sensitives if before.get(name) != now.get(name)]
         if other:
             raise self._refused(f"it shows other labels of {other[0]} than the spec says now (`publish_as`)")
+        read, reads = self.baseline.replaced, self.spec.replaced
+        otherwise = [name for name in published if read.get(name) != reads.get(name)]
+        if otherwise:
+            raise self._refused(f"it shows {otherwise[0]} with other codes than the spec says now (`unknown`)")
 
     def _check(self, rows: Rows) -> list[str]:
         columns: Sequence[PublishedColumn] = self.baseline.columns

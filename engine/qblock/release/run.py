@@ -93,7 +93,7 @@ class Chosen:
         marks = {h.attribute: leaf_marks(h) for h in source.origins if h.attribute in stated}
         marks |= {name: leaf_marks(v.hierarchy) for name, v in source.sensitives.items() if name in stated}
         recoding = None if source.recoding is None else source.recoding.stated
-        baseline = Kept(copy.columns, references, more, marks, recoding, ranges, spec.coarser)
+        baseline = Kept(copy.columns, references, more, marks, recoding, ranges, spec.coarser, spec.replaced)
         digest = content_digest(source.session, copy.query.subquery("qblock_copy"), copy.columns)
         return cls(assessment, label_codes(task, assessment.node), copy, baseline, digest)
 

@@ -51,8 +51,12 @@ Boxes = dict[tuple[str, ...], int]
 
 def recoded_spec(spec: Spec) -> Spec:
     """The spec of a table whose quasi-identifiers are labels: nothing of them is left to be searched."""
-    flat = Attribute(role="quasi_identifier", hierarchy=Suppress())
-    attributes = {name: flat if name in spec.quasi_identifiers else of for name, of in spec.attributes.items()}
+    attributes = {
+        name: Attribute(role="quasi_identifier", hierarchy=Suppress(), unknown=of.unknown)
+        if name in spec.quasi_identifiers
+        else of
+        for name, of in spec.attributes.items()
+    }
     node = (0,) * len(spec.quasi_identifiers)
     return replace(spec, attributes=attributes, search=replace(spec.search, node=node))
 

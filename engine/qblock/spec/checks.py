@@ -15,8 +15,8 @@ from qblock.spec.sources import CsvFile, DimensionTable, Edges, Ranges, Taxonomy
 ONLY: dict[str, tuple[str, ...]] = {
     "identifying": (),
     "insensitive": (),
-    "quasi_identifier": ("hierarchy", "nulls", "uncovered"),
-    "sensitive": ("taxonomy", "order", "domain", "nulls", "publish_as"),
+    "quasi_identifier": ("hierarchy", "nulls", "unknown", "uncovered"),
+    "sensitive": ("taxonomy", "order", "domain", "nulls", "unknown", "publish_as"),
 }
 NOT_SENSITIVE = {
     "quasi_identifier": "publish_as is of sensitive attributes, and {name} is a quasi_identifier; write `hierarchy` in "
@@ -251,12 +251,30 @@ def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any])
     nulls = entry.get("nulls")
     if role in NULLS and nulls in ("top", "value") and nulls not in NULLS[role]:
         document.wrong((*path, "nulls"), f"{{it}} is not valid for a {role}; {choices(NULLS[role])}")
+    if entry.get("unknown") is not None:
+        _unknown(document, path, role, entry)
     taxonomy = entry.get("taxonomy")
     for key, what in NOT_OF_TAXONOMIES.items():
         if isinstance(taxonomy, dict) and key in taxonomy:
             document.wrong((*path, "taxonomy", key), f"{what}; remove it")
     if role == "sensitive":
         _domain(document, path, entry)
+
+
+def _unknown(document: Document, path: Path, role: str, entry: dict[str, Any]) -> None:
+    """What is unknown is NULL: of a quasi-identifier `*` at every level, of a sensitive attribute an ordinary value."""
+    nulls = entry.get("nulls")
+    if role == "quasi_identifier" and nulls == "refuse":
+        what = "what is unknown is read as NULL, which is * at every level then; leave `nulls` out"
+        document.wrong((*path, "nulls"), what)
+    if role == "sensitive" and nulls != "value":
+        what = f"what is unknown is read as NULL, which {path[-1]} may not have; add `nulls: value` (it is a value)"
+        document.wrong((*path, "unknown"), what)
+    codes = entry["unknown"] if isinstance(entry["unknown"], list) else []
+    for key in ("domain", "order"):
+        listed = entry.get(key)
+        for text in sorted(_texts(codes) & _texts(listed if isinstance(listed, list) else [])):
+            document.wrong((*path, key), f"the {key} has {text}, which is unknown; take it out of one of the two")
 
 
 def _domain(document: Document, path: Path, entry: dict[str, Any]) -> None:
@@ -271,9 +289,13 @@ def _domain(document: Document, path: Path, entry: dict[str, Any]) -> None:
         document.wrong((*path, "order"), f"order and domain must hold the same values; one lacks {different}")
 
 
+def _texts(values: list[Any]) -> set[str]:
+    return {value.text if isinstance(value, Scalar) else value for value in values if isinstance(value, str | Scalar)}
+
+
 def _words(values: list[Any]) -> set[str]:
     """The texts that stand for one value whatever the column's type; whether 1.5 and 1.50 do, the type decides."""
-    texts = {value.text if isinstance(value, Scalar) else value for value in values if isinstance(value, str | Scalar)}
+    texts = _texts(values)
     spelled = {text for text in texts if any(character.isdigit() for character in text) or text.lower() in SPELLED}
     return texts - spelled
 

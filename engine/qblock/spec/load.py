@@ -95,7 +95,7 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
     origin = Origin(Path(path), document.places if document.lines else {}, tuple(_warnings(document)))
     spec = None
     try:
-        spec = ADAPTER.validate_python(document.data | {"privacy": entries, "origin": origin})
+        spec = ADAPTER.validate_python(_null_is_top(document.data) | {"privacy": entries, "origin": origin})
     except ValidationError as error:
         for item in error.errors(include_url=False, include_input=False):
             _record(document, item)
@@ -111,6 +111,15 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
         raise InputError(*document.report(), suggestions=document.suggestions())
     origin = replace(origin, warnings=(*origin.warnings, *_ambiguous(spec)))
     return replace(spec, publish=replace(spec.publish, view=spec.view), origin=origin)
+
+
+def _null_is_top(data: dict[str, Any]) -> dict[str, Any]:
+    """A document with what the `unknown` of a quasi-identifier says of NULL."""
+    attributes = data.get("attributes")
+    if not isinstance(attributes, dict):
+        return data
+    quasi = {n: of for n, of in attributes.items() if isinstance(of, dict) and of.get("role") == "quasi_identifier"}
+    return data | {"attributes": attributes | {n: {"nulls": "top"} | of for n, of in quasi.items() if "unknown" in of}}
 
 
 def _check_decided(document: Document) -> None:

@@ -20,6 +20,7 @@ from qblock.spec.document import Path as Place
 from qblock.spec.document import Scalar, dotted
 from qblock.spec.fields import (
     LEVEL,
+    TEXTS,
     TEXTS_OR_NULL,
     Age,
     Checked,
@@ -44,6 +45,7 @@ from qblock.spec.fields import (
     listed,
     null_or_text,
     table_parts,
+    text_of,
 )
 from qblock.spec.privacy import Requirement
 from qblock.spec.source_file import read_type
@@ -74,6 +76,11 @@ def _word_or_values(word: str) -> Checked:
     read = listed(null_or_text, f"a list of values, or `{word}`", 1)
     values = {"type": "array", "minItems": 1, "items": TEXTS_OR_NULL}
     return Checked(lambda raw: raw if raw == word else read(raw), {"anyOf": [{"const": word}, values]})
+
+
+def _codes(raw: object) -> tuple[str, ...]:
+    # A set: in whatever order it is written, it is the same spec.
+    return () if raw == () else tuple(sorted(listed(text_of, "the codes for unknown: [999, -1]", 1)(raw)))
 
 
 def _version(raw: object) -> int:
@@ -129,12 +136,14 @@ Levels = Annotated[
 ]
 Order = Annotated[Literal["ascending"] | tuple[str | None, ...] | None, _word_or_values("ascending")]
 Domain = Annotated[Literal["observed"] | tuple[str | None, ...] | None, _word_or_values("observed")]
+Codes = Annotated[tuple[str, ...], Checked(_codes, {"type": "array", "minItems": 1, "items": TEXTS})]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Attribute:
     """One column. taxonomy and domain are sets; only order orders. domain None: the leaves of the taxonomy, else what
-    is observed. With `publish_as` all of these are about what is published."""
+    is observed. With `publish_as` all of these are about what is published. A loaded spec has `nulls: top` beside the
+    `unknown` of a quasi-identifier."""
 
     role: Role = key(
         "What the column is: identifying is never published, a quasi_identifier is generalized, sensitive "
@@ -155,6 +164,9 @@ class Attribute:
         "refuse",
         "top",
         default="refuse",
+    )
+    unknown: Codes = key(
+        "Codes for a value that is not known, which are read as NULL.", [999, -1], ["1900-01-01"], default=()
     )
     uncovered: Literal["refuse", "top", "quarantine"] = key(
         "What becomes of values that the hierarchy lacks: refused, published as *, or their rows wait.",
@@ -487,6 +499,12 @@ class Spec:
         """What sensitive attributes are published as, where that is not their values, in the words of a spec."""
         all_ = ((name, self.attributes[name].publish_as) for name in self.sensitives)
         return {name: written(published) for name, published in all_ if published is not None}
+
+    @property
+    def replaced(self) -> dict[str, str]:
+        """How columns are read otherwise than they are stored, in the words of a spec."""
+        codes = ((name, self.attributes[name].unknown) for name in (*self.quasi_identifiers, *self.sensitives))
+        return {name: f"unknown: [{', '.join(unknown)}]" for name, unknown in codes if unknown}
 
     @property
     def view(self) -> str:

@@ -36,12 +36,14 @@ class First:
 @dataclass(frozen=True)
 class Types:
     """columns: the entity, quasi-identifiers and sensitive attributes of a version; entity: the column that said who a
-    row is about; coarser: what sensitive attributes were published as, in the words of the spec."""
+    row is about; coarser: what sensitive attributes were published as, and replaced: how columns were read, both in the
+    words of the spec."""
 
     columns: Mapping[str, Column]
     entity: str
     first: First
     coarser: Mapping[str, str] = field(default_factory=dict)
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """Canonical JSON."""
@@ -49,8 +51,9 @@ class Types:
         first = {"column": self.first.column.name, **_plain(self.first.column)}
         if self.first.hashed:
             first["hashed"] = True
-        coarser = {"coarser": dict(self.coarser)} if self.coarser else {}
-        return canonical({"columns": columns, "entity": self.entity, "first": first, **coarser})
+        said = {"coarser": dict(self.coarser), "replaced": dict(self.replaced)}
+        said = {name: of for name, of in said.items() if of}
+        return canonical({"columns": columns, "entity": self.entity, "first": first, **said})
 
     @classmethod
     def of_text(cls, text: str) -> Types:
@@ -60,8 +63,8 @@ class Types:
             first, entity = dict(content["first"]), content["entity"]
             name, hashed = first.pop("column"), bool(first.pop("hashed", False))
             columns = {name: Column(name, **column) for name, column in content["columns"].items()}
-            coarser = dict(content.get("coarser", {}))
-            return cls(columns, columns[entity].name, First(Column(name, **first), hashed), coarser)
+            coarser, replaced = (dict(content.get(name, {})) for name in ("coarser", "replaced"))
+            return cls(columns, columns[entity].name, First(Column(name, **first), hashed), coarser, replaced)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise QblockError("the column types in the crosswalk cannot be read: they were altered") from None
 
@@ -70,7 +73,7 @@ def types_of(spec: Spec, columns: Mapping[str, Column], first: First) -> Types:
     """The types of a source's columns as a version keeps them."""
     assert spec.entity is not None
     names = dict.fromkeys((spec.entity, *spec.quasi_identifiers, *spec.sensitives))
-    return Types({name: named(columns[name]) for name in names}, spec.entity, first, spec.coarser)
+    return Types({name: named(columns[name]) for name in names}, spec.entity, first, spec.coarser, spec.replaced)
 
 
 def check_coarser(spec: Spec, known: Types, version: str) -> None:
@@ -84,6 +87,23 @@ def check_coarser(spec: Spec, known: Types, version: str) -> None:
                 f"{spec.at('attributes', name, 'publish_as')}: {version} shows of {name} {shown}, and versions with "
                 f"other labels cannot be checked together; nothing is published. "
                 f"{f'Write {shown} again' if before else 'Remove publish_as'}, or, unprotected: "
+                "`versions: {joint: none}`, after which whoever holds several versions may learn more than each one "
+                "guarantees"
+            )
+    _check_replaced(spec, known, version)
+
+
+def _check_replaced(spec: Spec, known: Types, version: str) -> None:
+    """Raise InputError where a version was read otherwise: its values and those of now are the same people's, and
+    would be compared as values that changed."""
+    for name in (*spec.quasi_identifiers, *spec.sensitives):
+        before, now = known.replaced.get(name), spec.replaced.get(name)
+        if before != now and name in known.columns:
+            shown = f"with `{before}`" if before else "as it is in the source"
+            raise InputError(
+                f"{spec.at('attributes', name, 'unknown')}: {version} shows {name} {shown}, and versions that are read "
+                "otherwise cannot be checked together; nothing is published. "
+                f"{f'Write `{before}` again' if before else 'Remove unknown'}, or, unprotected: "
                 "`versions: {joint: none}`, after which whoever holds several versions may learn more than each one "
                 "guarantees"
             )

@@ -29,7 +29,7 @@ from qblock.warehouse.copied import CopiedWarehouse, Tabular
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
 from qblock.warehouse.duckdb_session import DuckdbDialect
 from qblock.warehouse.protocol import Facts, Session, TableName, Warehouse, quote, translated
-from qblock.warehouse.published import PublishedLevel, PublishedRanges, RowsPublished
+from qblock.warehouse.published import PublishedLevel, PublishedRanges, RowsPublished, Unknown
 from qblock.warehouse.source_files import FileTable
 
 
@@ -317,12 +317,24 @@ def warehouse_of(spec: Spec, *, rows: bool = True, asks_rights: bool = False) ->
 
 
 def restrict(warehouse: Warehouse, spec: Spec) -> None:
-    """Read of the source what the spec is about: these rows, with sensitive values as they are published."""
+    """Read of the source what the spec is about: these rows, with NULL for what is unknown, and with sensitive values
+    as they are published."""
     where, names = where_of(spec), _columns_kept(spec)
+    codes = {name: attribute.unknown for name, attribute in spec.attributes.items() if attribute.unknown}
+    unknown = {name: Unknown(of, spec.at("attributes", name, "unknown")) for name, of in codes.items()}
     coarser = {name: shown for name in spec.sensitives if (shown := _published_as(spec, name)) is not None}
-    restriction = RowsPublished(where, coarser, names) if coarser else where
+    restriction = RowsPublished(where, unknown, coarser, names) if unknown or coarser else where
     if restriction is not None:
         warehouse.restrict(TableName.parse(spec.source.table), restriction)
+    of_people = {name: Unknown(codes[name], None) for name in spec.quasi_identifiers if name in codes}
+    for table in _populations(spec) if of_people else ():
+        warehouse.restrict(TableName.parse(table), RowsPublished(None, of_people, {}, None))
+
+
+def _populations(spec: Spec) -> list[str]:
+    """The tables of populations, which have the quasi-identifiers of the source, but for the source itself."""
+    tables = (getattr(requirement.model, "population", None) for requirement in spec.privacy)
+    return [table for table in dict.fromkeys(tables) if table is not None and table != spec.source.table]
 
 
 def _published_as(spec: Spec, name: str) -> PublishedRanges | PublishedLevel | None:

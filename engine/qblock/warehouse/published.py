@@ -1,5 +1,5 @@
-"""Sensitive values as they are published (`publish_as`): replaced where the rows of the source are read, so that
-nothing else knows of any other."""
+"""Values that are replaced where the rows of the source are read, so that nothing else knows of any other: codes for
+unknown (`unknown`), and sensitive values as they are published (`publish_as`)."""
 
 from __future__ import annotations
 
@@ -21,6 +21,26 @@ from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.values import EXACT, NUMERIC, canonical_text, fits
 
 Expression = sa.ColumnElement[Any]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Codes for unknown, which are read as NULL. place: of `unknown`, for messages; None of another table than the
+    source, whose type may lack some of the codes."""
+
+    codes: Sequence[str]
+    place: str | None
+
+    def expression(self, session: Session, value: Expression, column: Column) -> Expression:
+        """NULL for a code, any other value as it is. Raises InputError for a code that is no value of the column."""
+        unfit = [code for code in self.codes if not fits(code, column)]
+        if unfit and self.place is not None:
+            raise InputError(
+                f"{self.place}: {quoted(unfit[0])} is not a value of column {column.name} of type {column.type}, so no "
+                "row can have it; correct or remove it"
+            )
+        codes = [_value(session, code, column) for code in self.codes if code not in unfit]
+        return sa.case((session.comparable(value, column).in_(codes), sa.null()), else_=value)
 
 
 @dataclass(frozen=True)
@@ -138,12 +158,13 @@ def check_level(taxonomy: Hierarchy, level: int, place: str) -> None:
 
 @dataclass(frozen=True)
 class RowsPublished:
-    """The Restriction of a source whose sensitive values are published coarser. where: the rows that it keeps, if not
-    all; names: as of Where."""
+    """The Restriction of a table of which values are replaced. where: the rows that it keeps, if not all; names: as of
+    Where, and None for all."""
 
     where: Where | None
+    unknown: Mapping[str, Unknown]
     coarser: Mapping[str, PublishedRanges | PublishedLevel]
-    names: Sequence[str]
+    names: Sequence[str] | None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -152,17 +173,20 @@ class RowsPublished:
     def kept(
         self, session: Session, table: sa.FromClause, columns: Mapping[str, Column], names: Sequence[str] | None
     ) -> sa.FromClause:
-        shown = []
-        for name in (name for name in columns if name in (self.names if names is None else names)):
-            value = table.c[name]
-            if name in self.coarser:
-                compared = session.comparable(value, columns[name])
-                value = self.coarser[name].expression(session, compared, columns[name]).label(name)
-            shown.append(value)
-        query = sa.select(*shown)
+        read = self.names if names is None else names
+        query = sa.select(*(self._shown(session, table.c[n], columns[n]) for n in columns if read is None or n in read))
         if self.where is not None:
             query = query.where(self.where.clause(session, table, columns))
         return query.subquery("qblock_kept")
+
+    def _shown(self, session: Session, stored: sa.ColumnElement[Any], column: Column) -> Expression:
+        """A column as it is read: what is unknown is NULL before anything becomes of it."""
+        name, value = column.name, stored
+        if name in self.unknown:
+            value = self.unknown[name].expression(session, value, column)
+        if name in self.coarser:
+            value = self.coarser[name].expression(session, session.comparable(value, column), column)
+        return value if value is stored else value.label(name)
 
     def shown(self, columns: dict[str, Column], text_type: str) -> dict[str, Column]:
         text = Column("", text_type, "text", text_type)
