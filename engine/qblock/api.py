@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from qblock.results.base import Frontier as Frontier
     from qblock.results.base import Guarantee as Guarantee
     from qblock.results.base import Reached as Reached
+    from qblock.results.check import Finding as Finding
+    from qblock.results.check import SpecChecked as SpecChecked
+    from qblock.results.check import named_findings as named_findings
+    from qblock.results.check import unsafe as unsafe
     from qblock.results.release import DryRun as DryRun
     from qblock.results.release import Ended as Ended
     from qblock.results.release import Erased as Erased
@@ -90,7 +94,7 @@ _MODULES = {
     "qblock.releases": "Ledger Release audit_table compared",
     "qblock.report.render": "Format Report",
     "qblock.results.audit": ("Attacked Audited BeliefChange Beliefs Compared ComparedRecodings Disclosures"),
-    "qblock.results.check": "SpecChecked",
+    "qblock.results.check": "Finding SpecChecked named_findings unsafe",
     "qblock.results.base": "Answer Forecast Frontier Guarantee Reached",
     "qblock.results.release": (
         "DryRun Ended Erased Event Failed Grants MarginTrend History Planned Published Rekeyed Retyped "

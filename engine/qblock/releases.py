@@ -81,7 +81,7 @@ class Release:
         share of the people who come, and leave, in each run, for `forecast`; by default as in the runs so far. Raises
         InputError for a churn of versions that do not lag.
         """
-        from qblock.checks import would_stop
+        from qblock.checks import check_chosen
         from qblock.search.result import refusal, suppressed_attributes
         from qblock.search.run import open_task, run_search
         from qblock.source.in_words import levels_in_words
@@ -104,8 +104,8 @@ class Release:
                 stated=self._named_map(),
             )
             task.warnings += later_versions(self.spec)
-            if result.chosen is not None:
-                task.warnings += would_stop(task, result)
+            today = datetime.now(UTC).date()
+            checks = [] if result.chosen is None else check_chosen(task, result, today)
             refused = None if result.chosen is not None else str(refusal(result))
             shows_nothing = [attribute.to_json() for attribute in suppressed_attributes(result)]
             expected = {}
@@ -114,7 +114,8 @@ class Release:
 
                 expected = expected_of_search(result, expected_churn, progress)
             answer = result.to_json() | {"suppressed_attributes": shows_nothing} | expected
-            answer |= {"refused": refused, "in_words": levels_in_words(self.spec, task.source.hierarchies)}
+            in_words = levels_in_words(self.spec, task.source.hierarchies)
+            answer |= {"checks": checks, "refused": refused, "in_words": in_words}
             return results.search.Searched.model_validate(answer)
 
     def in_words(self, levels: Mapping[str, int]) -> dict[str, str]:

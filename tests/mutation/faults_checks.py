@@ -7,6 +7,8 @@ from mutation.mutation import Mutation
 CHECKED = "tests/release/test_checks.py"
 PAIRS = f"{CHECKED}::test_the_leaves_that_remain_are_those_of_pairs_of_rows"
 STOPS = f"{CHECKED}::test_a_release_stops_unless_somebody_answers"
+ENDS = f"{CHECKED}::test_a_command_answers_all_and_ends_as_a_release_would"
+ONCE = f"{CHECKED}::test_a_release_names_warnings_once_and_asks_nothing_where_nothing_changed"
 
 UNKNOWN = "tests/release/test_unknown.py"
 CODES = "tests/integration/test_unknown.py"
@@ -99,9 +101,37 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         "checks: a release asks nobody",
         "release/apply.py",
-        "refuse_dependencies(run.task, result)",
+        "refuse_findings(run.spec, run.taken)",
         "pass",
-        tests=(STOPS,),
+        tests=(STOPS, f"{CHECKED}::test_a_later_version_is_asked_too"),
+    ),
+    Mutation(
+        "checks: a search and a plan ask nobody",
+        "results/check.py",
+        "    if stopping:",
+        "    if stopping > 99:",
+        tests=(ENDS,),
+    ),
+    Mutation(
+        "checks: a run that changes nothing asks the source",
+        "release/apply.py",
+        "        if self.force or not run.nothing_changed():",
+        "        run.findings()\n        if self.force or not run.nothing_changed():",
+        tests=(ONCE,),
+    ),
+    Mutation(
+        "checks: warnings are named each time",
+        "release/taken.py",
+        "if {(f.check, f.columns) for f in findings} - old else",
+        "if findings else",
+        tests=(ONCE,),
+    ),
+    Mutation(
+        "checks: the ledger says of nothing that it was accepted",
+        "release/taken.py",
+        '"warning" if finding.because is None else "accepted"',
+        '"warning"',
+        tests=(ONCE,),
     ),
     Mutation(
         "checks: one answer is for every finding of its kind",

@@ -4,6 +4,7 @@ seem."""
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ import pytest
 
 from qblock.checks.dependencies import dependencies
 from qblock.checks.values import Column, impossible, plain, spellings, unique, unknown_codes
+from qblock.cli.app import run
 from qblock.errors import InputError, Refused
+from qblock.release.taken import Taken, taken_of
 from qblock.releases import Release
 from qblock.search.run import open_task
 from release.jobs import Job, MakeJob
@@ -48,6 +51,17 @@ def people(seed: int = 1) -> dict[str, list[Any]]:
         "ward": [rng.randrange(6) for _ in range(ROWS)],
         "disease": [rng.choice(["flu", "cold", "gout"]) for _ in range(ROWS)],
     }
+
+
+ANSWERED = [
+    {"check": "determines", "column": "born", "of": "age", "because": "readers have it"},
+    {"check": "determines", "column": "code", "of": "city", "because": "a code of the office"},
+]
+
+
+def misspelled(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    diseases = columns["disease"]
+    return columns | {"disease": [name.upper() if i < 30 else name for i, name in enumerate(diseases)]}
 
 
 def job_of(make_job: MakeJob, columns: dict[str, list[Any]] | None = None, **settings: Any) -> Job:
@@ -101,7 +115,8 @@ def test_a_release_stops_unless_somebody_answers(make_job: MakeJob, recoding: st
     job = job_of(make_job, search={"recoding": recoding, **({"node": [1, 1]} if recoding == "full_domain" else {})})
     with pytest.raises(Refused, match=r"born is published as it is and tells age: of .* accept: \[\{check: determines"):
         job.run()
-    assert any("A release would stop: born is published" in text for text in Release(job.spec).search().warnings)
+    with pytest.raises(Refused, match="would stop a release"):
+        Release(job.spec).search().raise_refused()
     accept = [{"check": "determines", "column": "born", "of": "age", "because": "readers have it"}]
     if recoding == "full_domain":  # the map shows every city
         with pytest.raises(Refused, match="code is published as it is and tells city"):
@@ -126,6 +141,64 @@ def test_the_command_says_each_with_its_figure_and_remedy(
     assert [note.split(": ", 1)[1] for note in answer.notes] == ["determines finds nothing of ward: remove it"]
     with pytest.raises(Refused, match="1 finding would stop a release"):
         answer.raise_refused()
+
+
+def status(job: Job, command: str, capfd: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
+    """The exit status of a command, and what it printed."""
+    capfd.readouterr()
+    ended = run([command, str(job.write()), *options])
+    return ended, " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.parametrize("command", ["search", "plan"])
+def test_a_command_answers_all_and_ends_as_a_release_would(
+    make_job: MakeJob, capfd: pytest.CaptureFixture[str], command: str
+) -> None:
+    job = job_of(make_job, misspelled(people()))
+    ended, printed = status(job, command, capfd)
+    whole = "k_anonymity" if command == "search" else "Publish it as"
+    assert ended == 3
+    assert whole in printed
+    assert "unsafe determines: born is published as it is and tells age" in printed
+    assert "1 warning (qblock check): spellings of disease" in printed
+    assert "Publish: qblock release" not in printed
+    ended, printed = status(job, command, capfd, "--json")
+    answer = json.loads(printed)
+    told = [("determines", ["born", "age"]), ("determines", ["code", "city"]), ("spellings", ["disease"])]
+    assert ended == 3
+    assert [(f["check"], f["columns"]) for f in answer["checks"]] == told
+    ended, printed = status(job.set(accept=ANSWERED), command, capfd)
+    assert ended == 0
+    assert "unsafe" not in printed
+    assert "spellings of disease" in printed
+
+
+def test_a_release_names_warnings_once_and_asks_nothing_where_nothing_changed(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_of(make_job, misspelled(people()), accept=ANSWERED)
+    named = "1 warning (qblock check): spellings of disease"
+    assert named in job.run().notes
+    (event,) = [e for e in Release(job.spec).history().events if e.state == "published"]
+    found = Release(job.spec).check().checks
+    assert [f.check for f in found] == ["spellings", "determines", "determines"]
+    taken = [Taken(f.check, f.columns, f.because is not None, f.figure) for f in found]
+    assert sorted(taken_of(event.detail), key=str) == sorted(taken, key=str)
+    assert "flu" not in str(event.detail)
+    assert named not in job.run(force=True).notes
+    monkeypatch.setattr("qblock.checks.run.nearly_unique", lambda task: pytest.fail("the source was asked again"))
+    monkeypatch.setattr("qblock.checks.run.dependencies", lambda *_: pytest.fail("the source was asked again"))
+    assert job.run().status == "unchanged"
+
+
+def test_a_later_version_is_asked_too(make_job: MakeJob) -> None:
+    job = job_of(make_job, people() | {"born": [0] * ROWS, "code": [0] * ROWS}, versions={"joint": "none"})
+    job.run()
+    number = "2026 - CAST(age AS INTEGER)"
+    job.change(f"UPDATE people SET born = {number}")
+    with pytest.raises(Refused, match="born is published as it is and tells age"):
+        job.run()
+    assert [e.state for e in Release(job.spec).history().events][-1] == "refused"
 
 
 def of_values(kind: str, rows: dict[str, int], name: str = "c", sensitive: bool = False) -> Column:

@@ -45,11 +45,6 @@ CASES: dict[str, tuple[dict[str, list[Any]], dict[str, Any], type[QblockError]]]
         {"privacy": [{"epsilon_privacy": {"epsilon": 2, "adversary": "II", "stubbornness": 2, "sensitive": "value"}}]},
         InputError,
     ),
-    "a column with a value for each row": (
-        ROWS,
-        {"attributes": {"age": QUASI, "value": "sensitive", "note": "insensitive"}},
-        Refused,
-    ),
     "more people asked than there are": (ROWS, {"privacy": [{"k_anonymity": {"k": 13}}]}, Refused),
     "an empty source": ({name: [] for name in ROWS}, {}, Refused),
 }
@@ -74,6 +69,17 @@ def test_plan_ends_as_a_run_does(make_job: MakeJob, case: str) -> None:
         job.run()
     if case != "more people asked than there are":
         assert str(planned.value) == str(run.value)
+
+
+def test_what_a_run_stops_at_is_in_the_plan(make_job: MakeJob) -> None:
+    job = job_of(make_job, attributes={"age": QUASI, "value": "sensitive", "note": "insensitive"})
+    planned = preview(job.spec)
+    with pytest.raises(Refused, match="1 finding would stop a release"):
+        planned.raise_refused()
+    with pytest.raises(Refused) as run:
+        job.run()
+    (finding,) = planned.checks
+    assert f"{finding.sentence}; {finding.remedy}" in str(run.value)
 
 
 def test_what_search_refuses_for_sizes_plan_refuses(make_job: MakeJob) -> None:

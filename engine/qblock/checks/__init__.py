@@ -1,5 +1,21 @@
 """What a spec takes for granted, held against the data: each finding with a figure, and a remedy as a line to paste."""
 
-from qblock.checks.run import check, refuse_dependencies, refuse_single_rows, unanswered, unused, would_stop
+from qblock.checks.run import (
+    check,
+    check_chosen,
+    refuse_dependencies,
+    refuse_findings,
+    refuse_single_rows,
+    unanswered,
+    unused,
+)
 
-__all__ = ["check", "refuse_dependencies", "refuse_single_rows", "unanswered", "unused", "would_stop"]
+__all__ = [
+    "check",
+    "check_chosen",
+    "refuse_dependencies",
+    "refuse_findings",
+    "refuse_single_rows",
+    "unanswered",
+    "unused",
+]

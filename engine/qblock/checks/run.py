@@ -12,7 +12,7 @@ from qblock.checks import values
 from qblock.checks.dependencies import Dependency, dependencies
 from qblock.errors import Refused, counted
 from qblock.lattice import Node
-from qblock.results.check import Finding
+from qblock.results.check import Finding, unsafe
 from qblock.search.result import SearchResult
 from qblock.search.task import Task
 from qblock.spec import Spec
@@ -26,7 +26,21 @@ MOST_SHARE = 0.9
 def check(task: Task, node: Node | None, today: date) -> list[Finding]:
     """What a source's values say about its spec. node: what is published, where that is known; today: what lies behind
     it is in the future."""
-    findings = [*_single_rows(task), *(_determines(task.spec, told) for told in dependencies(task, node))]
+    told = (_determines(task.spec, dependency) for dependency in dependencies(task, node))
+    return _findings(task, told, node, today)
+
+
+def check_chosen(task: Task, result: SearchResult, today: date) -> list[Finding]:
+    """The same of what a search chose. task: of the source as it is. Of one that a map which is kept recodes, nothing
+    is said of what its labels hide: that was asked when the map was found."""
+    if task.source.recoding is not None:
+        return _findings(task, (), None, today)
+    assert result.chosen is not None
+    return _findings(task, _told(task, result), None if result.recoded else result.chosen.node, today)
+
+
+def _findings(task: Task, told: Iterable[Finding], node: Node | None, today: date) -> list[Finding]:
+    findings = [*_single_rows(task), *told]
     for column in values.columns(task):
         findings += _of_column(task.spec, column, today)
     findings += [] if node is None else _skewed(task, node)
@@ -154,12 +168,6 @@ def unused(task: Task) -> list[str]:
     ]
 
 
-def would_stop(task: Task, result: SearchResult) -> list[str]:
-    """What a release of a search's choice would be refused for."""
-    findings = _answered(task.spec, [*_single_rows(task), *_told(task, result)])
-    return [f"A release would stop: {f.sentence}; {f.remedy}" for f in findings if f.because is None]
-
-
 def refuse_single_rows(task: Task) -> None:
     """Raise Refused for columns that single out rows, which the spec does not answer for."""
     _refuse(task.spec, _single_rows(task))
@@ -183,7 +191,12 @@ def _told(task: Task, result: SearchResult) -> Iterator[Finding]:
 
 
 def _refuse(spec: Spec, findings: Iterable[Finding]) -> None:
-    stopped = [f for f in _answered(spec, findings) if f.because is None]
+    refuse_findings(spec, list(_answered(spec, findings)))
+
+
+def refuse_findings(spec: Spec, findings: Sequence[Finding]) -> None:
+    """Raise Refused for what is unsafe, which the spec does not answer for."""
+    stopped = unsafe(findings)
     if stopped:
         first = stopped[0]
         more = f" ({counted(len(stopped) - 1, 'more finding')}: qblock check)" if stopped[1:] else ""

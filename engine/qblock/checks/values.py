@@ -41,7 +41,8 @@ class Column:
 
 
 def columns(task: Task) -> Iterator[Column]:
-    """The quasi-identifiers and sensitive attributes of a source, without NULL."""
+    """The quasi-identifiers and sensitive attributes of a source, without NULL; of one that a map recodes, whose
+    quasi-identifiers are labels, the sensitive attributes."""
     source = task.source
     for name, counted in _counted(task):
         rows = {text: n for text, n in counted.items() if text is not None}
@@ -56,7 +57,8 @@ def never_null(task: Task) -> list[str]:
 def _counted(task: Task) -> Iterator[tuple[str, dict[str | None, int]]]:
     source = task.source
     top = source.frequency_sets.lattice.top
-    for i, name in enumerate(source.quasi_identifiers):
+    names = source.quasi_identifiers if source.recoding is None else ()
+    for i, name in enumerate(names):
         node = tuple(0 if j == i else height for j, height in enumerate(top))
         (blocks,) = source.frequency_sets.blocks(node, ())
         assert blocks.keys is not None

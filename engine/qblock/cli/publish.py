@@ -39,7 +39,7 @@ from qblock.cli.output import (
     load_release,
     progress,
 )
-from qblock.cli.render import column_words, forecast_lines, frontier_lines, guarantee_lines, where
+from qblock.cli.render import column_words, forecast_lines, frontier_lines, guarantee_lines, stopping_lines, where
 from qblock.cli.streams import say
 from qblock.errors import InputError
 from qblock.files import read_input
@@ -64,6 +64,7 @@ def plan(spec: SpecPath, churn: Churn = None, json_: Json = False, quiet: Quiet 
     with progress(quiet or churn is None, at_once=False) as report:
         planned = release.plan(churn=churn, progress=report)
     deliver(planned, _planned(planned, release), json_)
+    planned.raise_refused()
 
 
 def _planned(planned: Planned, release: Release | None = None) -> Lines:
@@ -75,6 +76,7 @@ def _planned(planned: Planned, release: Release | None = None) -> Lines:
         if release is not None:
             yield column_words(release.in_words(planned.levels.next or planned.levels.current))
     yield from listed("Note", planned.notes)
+    yield from stopping_lines(planned.checks)
     if planned.missing_rights:
         yield "Missing rights, for an administrator to grant (`qblock grants SPEC` says what each is for):"
         yield from (Unwrapped(f"    {right.statement}") for right in planned.missing_rights)

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from qblock.cli.output import Lines, shown, table, words_grid
 
 if TYPE_CHECKING:
-    from qblock.api import Audited, Chosen, Forecast, Frontier, Guarantee, Published
+    from qblock.api import Audited, Chosen, Finding, Forecast, Frontier, Guarantee, Published
     from qblock.results.base import NotComputed
 
 LISTED = 10
@@ -41,6 +41,24 @@ def minimal_lines(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[s
     yield words_grid(rows)
     if len(first) < len(ordered):
         yield f"  ... and {len(ordered) - len(first):,} more: --nodes minimal"
+
+
+def finding_lines(findings: Iterable[Finding]) -> Lines:
+    """What is found, with the remedy or the answer of the spec."""
+    for finding in findings:
+        severity = finding.severity if finding.because is None else "accepted"
+        yield f"{severity}  {finding.check}: {finding.sentence}."
+        yield f"  {finding.remedy}" if finding.because is None else f"  because: {finding.because}"
+
+
+def stopping_lines(checks: Sequence[Finding]) -> Lines:
+    """What a release would stop at, and the names of what it would go on with."""
+    from qblock.api import named_findings, unsafe
+
+    yield from finding_lines(unsafe(checks))
+    named = named_findings(checks)
+    if named:
+        yield f"Note: {named}"
 
 
 def few_shown(suppressed: int, names: Sequence[str]) -> str | None:

@@ -27,6 +27,7 @@ from qblock.cli.render import (
     VERDICTS,
     column_words,
     few_shown,
+    finding_lines,
     forecast_lines,
     frontier_lines,
     guarantee_lines,
@@ -39,6 +40,7 @@ from qblock.cli.render import (
     reached_of,
     requested_of,
     smallest_group,
+    stopping_lines,
     weight_lines,
     where,
 )
@@ -123,6 +125,8 @@ def search(
 
 def _searched(result: Searched, unit: str, spec: str, *, every: bool, verbose: bool) -> Lines:
     """unit: what is counted; spec: its file; every: whether all minimal nodes are listed."""
+    from qblock.api import unsafe
+
     chosen = result.chosen
     if chosen is None:
         yield "Nothing can be published as the spec asks."
@@ -136,6 +140,7 @@ def _searched(result: Searched, unit: str, spec: str, *, every: bool, verbose: b
         if chosen.levels is None:
             yield from _of_map(result, chosen)
     yield from listed("warning", result.warnings)
+    yield from stopping_lines(result.checks)
     yield from _suppressed(result)
     if result.forecast is not None:
         yield from forecast_lines(result.forecast, result.quasi_identifiers)
@@ -143,7 +148,7 @@ def _searched(result: Searched, unit: str, spec: str, *, every: bool, verbose: b
         yield from frontier_lines(result.frontier)
     if verbose or every:
         yield from _details(result, every=every)
-    if chosen is not None:
+    if chosen is not None and not unsafe(result.checks):
         more = "" if verbose or every else "      Details: --verbose"
         yield f"Publish: qblock release {spec}{more}"
 
@@ -420,10 +425,7 @@ def check(spec: SpecPath, json_: Json = False) -> None:
 def _findings(checked: SpecChecked) -> Lines:
     if not checked.checks:
         yield f"Nothing to say of {checked.rows:,} rows: no check has a finding."
-    for finding in checked.checks:
-        severity = finding.severity if finding.because is None else "accepted"
-        yield f"{severity}  {finding.check}: {finding.sentence}."
-        yield f"  {finding.remedy}" if finding.because is None else f"  because: {finding.because}"
+    yield from finding_lines(checked.checks)
     yield from checked.notes
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
-from qblock.checks import refuse_dependencies, refuse_single_rows
+from qblock.checks import check_chosen, refuse_findings, refuse_single_rows
 from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
 from qblock.ledger.store import Store
@@ -191,7 +192,8 @@ class CheckDisclosure(Step):
         return f"Stop if {', '.join(self.insensitive)}, published unchanged, nearly single out rows."
 
     def perform(self, run: Run) -> None:
-        refuse_single_rows(run.task)
+        if run.ledger.current is None:  # of a later version once something has changed
+            refuse_single_rows(run.task)
 
 
 class Choose(Step):
@@ -213,13 +215,13 @@ class Choose(Step):
         if result.chosen is None:
             raise _with_more(refusal(result), run.policy.after_refusal())
         chosen = result.chosen
-        if run.task.source.recoding is None:  # a map that is kept was asked of when it was found
-            refuse_dependencies(run.task, result)
+        run.findings = partial(check_chosen, run.task, result, datetime.now(UTC).date())
         if run.spec.by_boxes and run.task.source.recoding is None and result.recoded is None:
             result = replace(result, recoded=map_of_node(run.task, chosen.node))
         run.searched = result
         if result.recoded is not None:
-            # The source goes on as the map shows it.
+            # The source goes on as the map shows it, and tells no leaf any more.
+            run.findings = partial(list, run.findings())
             warned = run.task.warnings
             run.task = run.transaction.enter_context(recoded(run.task, result.recoded, run.policy.admission))
             run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
@@ -309,6 +311,8 @@ class CheckEarlierVersions(Step):
 
     def perform(self, run: Run) -> Restart | None:
         if self.force or not run.nothing_changed():
+            run.taken = run.findings()
+            refuse_findings(run.spec, run.taken)
             return self.check(run)
         run.policy.stays(run.version)
         run.stay()

@@ -6,11 +6,12 @@ The source is opened as a run would, in one snapshot, and the crosswalk is only 
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.checks import refuse_single_rows
+from qblock.checks import check
 from qblock.errors import InputError, QblockError, Refused
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
@@ -24,7 +25,9 @@ from qblock.release.job import Plan
 from qblock.release.maps import inherited_map, node_of, ranges_now
 from qblock.release.prechecks import source_digest, turnover_refusal
 from qblock.release.retype import type_note
+from qblock.results.check import Finding
 from qblock.results.release import Planned
+from qblock.search.nodes import pinned_node
 from qblock.search.progress import Progress
 from qblock.search.run import open_snapshot, open_task
 from qblock.source import SourceTable, open_recoded
@@ -86,7 +89,8 @@ def _preview(spec: Spec, planned: Plan, churn: Churn | None, progress: Progress 
     if engine_of_place(spec).facts.has_roles and not is_elsewhere(spec):  # only there are policies
         _check_rows(spec)
     planned.target.check_columns(columns_ahead(spec, ranges_now(spec, store)))
-    unread = _check_source(spec) if planned.current is None or not spec.checked_together else []
+    checked = planned.current is None or not spec.checked_together
+    checks, unread = _check_source(spec) if checked else ([], [])
     note = type_note(planned)
     notes = [*unread, *spec.warnings, *([] if note is None else [note])]
     if spec.entity is None:
@@ -100,7 +104,7 @@ def _preview(spec: Spec, planned: Plan, churn: Churn | None, progress: Progress 
     if spec.lags and not expected and churn is None:
         notes.append(GIVE_CHURN if spec.newcomers is None else GIVE_CHURN_OF_COHORTS)
     levels, changes, more = _next_version(planned)
-    return planned.answer([*notes, *more], levels=levels, changes=changes, **expected)
+    return planned.answer([*notes, *more], levels=levels, changes=changes, checks=checks or None, **expected)
 
 
 def _expected(spec: Spec, store: Store, churn: Churn | None, progress: Progress | None) -> dict[str, Any]:
@@ -115,22 +119,23 @@ def _expected(spec: Spec, store: Store, churn: Churn | None, progress: Progress 
         return forecast | expected_of_task(task, churn, progress, store)
 
 
-def _check_source(spec: Spec) -> list[str]:
-    """Raise what a run raises before it searches: for columns, values, NULLs and parameters, and for too few rows."""
+def _check_source(spec: Spec) -> tuple[list[Finding], list[str]]:
+    """Raise what a run raises before it searches: for columns, values, NULLs and parameters, and for too few rows.
+    Answers what it may stop at later, of the pinned node, else of any, and notes."""
     try:
         with open_task(spec, name_values=False) as task:
-            refuse_single_rows(task)
             sets = task.source.frequency_sets
             there = sets.people() if sets.entities else task.source.rows
             if there < task.least:
                 counted = "people" if sets.entities else "rows"
                 raise Refused(TOO_FEW.format(task.least, counted, there))
+            node = None if spec.pinned is None else pinned_node(task, spec.pinned)
+            return check(task, node, datetime.now(UTC).date()), []
     except (InputError, Refused):
         raise
     except QblockError as error:
         # A run that cannot read it reports that; the steps are the same.
-        return [f"the source could not be checked: {error}"]
-    return []
+        return [], [f"the source could not be checked: {error}"]
 
 
 def _repeats(spec: Spec) -> list[str]:

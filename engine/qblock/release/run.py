@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -29,6 +29,8 @@ from qblock.release.job import Job, Plan
 from qblock.release.log import Reporter
 from qblock.release.maps import NamedMap, ranges_of
 from qblock.release.result import seen_in_words, waiting_words, weighed_words
+from qblock.release.taken import detail_of, named_since
+from qblock.results.check import Finding
 from qblock.results.release import Published
 from qblock.search.assessment import Assessment, requirements_json
 from qblock.search.boxes.recoded import shares
@@ -184,7 +186,8 @@ class Run(Job):
     """One run of the release job. Its steps set: `ledger` and `ranges` (how bounds are published) when leftovers
     are cleared; `task` with the snapshot;
     `searched` and `chosen` by the search; `checked` and `counted` from the copy; version: the next one's number, or
-    that of the version that stays; named: the recoding map that the spec names; confirmed: the digest by which somebody
+    that of the version that stays; findings, taken: what checks what is chosen against the spec, and what it found of
+    what is published; named: the recoding map that the spec names; confirmed: the digest by which somebody
     let the source pass."""
 
     ledger: LedgerState
@@ -192,6 +195,7 @@ class Run(Job):
     task: Task
     searched: SearchResult
     chosen: Chosen
+    findings: Callable[[], Sequence[Finding]]
     version: int
     checked: Checked
 
@@ -212,6 +216,7 @@ class Run(Job):
         self.named: NamedMap | None = None
         self.confirmed: str | None = None
         self.fingerprint: str | None = None
+        self.taken: Sequence[Finding] = ()
         self.remembered: dict[str, Any] | None = None
 
     def clear_leftovers(self) -> None:
@@ -370,6 +375,7 @@ class Run(Job):
 
     def _event(self, state: State) -> Event:
         chosen = self.chosen
+        boxes = {} if self.boxes is None else {"boxes": self.boxes}
         return Event(
             release=self.spec.release,
             state=state,
@@ -390,7 +396,7 @@ class Run(Job):
             stamp=self.stamp,
             view=self.target.view,
             stale_after=self.spec.versions.stale_after,
-            detail=self.policy.detail if self.boxes is None else {"boxes": self.boxes, **self.policy.detail},
+            detail=boxes | self.policy.detail | detail_of(self.taken),
             reason=self._reason(state),
             **self.identity.columns(),
             source_files=None if self.task.source.files is None else self.task.source.files.text(),
@@ -471,7 +477,8 @@ class Run(Job):
 
     def _notes(self) -> list[str]:
         weighed = "" if self.unchanged else weighed_words(self.policy.detail)
-        notes = [*self.notes, *([weighed] if weighed else []), *self.task.warnings]
+        warned = named_since(self.taken, self.ledger.current)
+        notes = [*self.notes, *filter(None, (weighed, warned)), *self.task.warnings]
         if self.spec.versions.joint == "none":
             notes.append(NOT_JOINT)
         if self.ledger.current is None:

@@ -22,6 +22,24 @@ class Finding(Value):
     because: str | None = None
 
 
+def unsafe(checks: Sequence[Finding]) -> Sequence[Finding]:
+    """Those that stop a release: nobody answers for them."""
+    return [finding for finding in checks if finding.severity == "unsafe" and finding.because is None]
+
+
+def named_findings(checks: Sequence[Finding]) -> str:
+    """The warnings by name alone; empty where there are none."""
+    named = [f"{f.check} of {', '.join(f.columns)}" for f in checks if f.severity == "warning" and f.because is None]
+    return f"{counted(len(named), 'warning')} (qblock check): {'; '.join(named)}" if named else ""
+
+
+def refuse_unsafe(checks: Sequence[Finding]) -> None:
+    """Raise Refused (exit status 3) where something is unsafe and nobody answers for it."""
+    stopping = len(unsafe(checks))
+    if stopping:
+        raise Refused(f"{counted(stopping, 'finding')} would stop a release: correct the spec, or accept them in it")
+
+
 class SpecChecked(Answer):
     """The findings, worst first, and what the spec accepts though nothing is found of it (`notes`)."""
 
@@ -36,7 +54,5 @@ class SpecChecked(Answer):
         return [(f.check, ", ".join(f.columns), f.severity, f.sentence) for f in self.checks]
 
     def raise_refused(self) -> None:
-        """Raise Refused (exit status 3) where something is unsafe and nobody answers for it."""
-        unsafe = sum(f.severity == "unsafe" and f.because is None for f in self.checks)
-        if unsafe:
-            raise Refused(f"{counted(unsafe, 'finding')} would stop a release: correct the spec, or accept them in it")
+        """As of `refuse_unsafe`."""
+        refuse_unsafe(self.checks)

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 
 from qblock.errors import Refused
 from qblock.results.base import Answer, Forecast, Frontier, Guarantee, Guaranteed, Levels, Real, Value
+from qblock.results.check import Finding, refuse_unsafe
 
 Node = Mapping[str, int]
 Status = Literal["published", "rolled_back", "unchanged", "dry_run", "refused", "failed", "unknown", "lagging"]
@@ -151,7 +152,8 @@ class Changes(Value):
 class Planned(Answer):
     """The steps of a job, in their order; missing_rights: what an administrator must grant first (of a release);
     levels, changes: of a release that has a version; sharing: of an erasure at once, how many share the joint cells of
-    those who would leave; missing: how many the source has no more."""
+    those who would leave; missing: how many the source has no more; checks: what the spec takes for granted and the
+    data do not bear out, where the source was checked."""
 
     columns_shown = ("step", "what it does")
 
@@ -167,6 +169,11 @@ class Planned(Answer):
     frontier: Frontier | None = None
     missing: int | None = None
     sharing: Sharing | None = None
+    checks: tuple[Finding, ...] = ()
+
+    def raise_refused(self) -> None:
+        """Raise Refused (exit status 3) where a release would stop at a finding."""
+        refuse_unsafe(self.checks)
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
         return [(step.step, step.description) for step in self.steps]

@@ -22,6 +22,7 @@ from qblock.results.base import (
     Value,
     Weights,
 )
+from qblock.results.check import Finding, refuse_unsafe
 
 
 class Chosen(Value):
@@ -71,8 +72,9 @@ class SuppressedAttribute(Value):
 
 class Searched(Guaranteed):
     """What a search comes to. minimal: the minimal nodes; chosen: None where nothing satisfies the spec, and `refused`
-    says why; forecast: of some nodes, where a churn is known; frontier: where newcomers come in cohorts; in_words: what
-    readers see of each quasi-identifier at each of its levels."""
+    says why; checks: what the chosen one takes for granted and the data do not bear out; forecast: of some nodes, where
+    a churn is known; frontier: where newcomers come in cohorts; in_words: what readers see of each quasi-identifier at
+    each of its levels."""
 
     release: str
     rows: int
@@ -92,6 +94,7 @@ class Searched(Guaranteed):
     weights: Weights
     chosen: Chosen | None
     warnings: tuple[str, ...]
+    checks: tuple[Finding, ...] = ()
     recoding: Literal["multidimensional"] | None = None
     looked_at_sensitive: bool | None = None
     full_domain: FullDomain | None = None
@@ -108,9 +111,10 @@ class Searched(Guaranteed):
         return () if self.chosen is None else self.chosen.tightest
 
     def raise_refused(self) -> None:
-        """Raise Refused (exit status 3) where nothing can be published."""
+        """Raise Refused (exit status 3) where nothing can be published, or a release would stop at a finding."""
         if self.refused is not None:
             raise Refused(self.refused)
+        refuse_unsafe(self.checks)
 
 
 class CheckedHierarchy(Value):
