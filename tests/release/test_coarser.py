@@ -279,3 +279,25 @@ def test_where_nobody_keeps_versions_the_next_one_has_other_labels(make_job: Mak
     with pytest.raises(Refused, match="it shows other labels of paid than the spec says now"):
         rollback(job.spec, 1)
     assert shown(job) == SHOWN
+
+
+@pytest.mark.parametrize(("before", "now"), [(None, 1), (1, None)])
+def test_a_report_is_refused_where_the_taxonomy_is_of_other_values(
+    make_job: MakeJob, before: int | None, now: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = paid_job(make_job, None, versions={"joint": "none"}, privacy=[{"k_anonymity": {"k": 4}}])
+    leaves = "".join(f"{paid},{paid // 10000}0000s,*\n" for _, paid in PAID.values())
+    (job.folder / "paid.csv").write_text(f"paid,tens,all\n{leaves}")
+    entry = job.settings["attributes"]["paid"]
+    entry["taxonomy"] = {"file": "paid.csv"}
+    entry |= {} if before is None else {"publish_as": {"level": before}}
+    job.run()
+    entry.pop("publish_as", None)
+    entry |= {} if now is None else {"publish_as": {"level": now}}
+    report = ["report", str(job.write()), "--output", str(job.folder / "report.html")]
+    assert run(report) == 2
+    said = re.sub(r"\s+", " ", capsys.readouterr().err)
+    assert "paid is published " in said
+    assert "run `qblock release` first" in said
+    job.run()
+    assert run(report) == 0

@@ -62,6 +62,8 @@ SAYS = {
     "insensitive": "Published as it is in the source.",
 }
 AS_IN_SOURCE = "as it is in the source"
+PUBLISHED = "published {}"
+"""How to filter a column that is not generalized: it says what it is published as."""
 NULL_IF_UNKNOWN = ", NULL where it is not known"
 ENDS = {
     "low": "low <= value < high",
@@ -308,10 +310,10 @@ def shown_of(
             views["columns"].append((name, WEIGHT_ROLE, *[None] * 6, WEIGHT_HOW.format(_plain(name))))
         else:
             role = {"sensitive": "sensitive attribute"}.get(column.role, column.role)
-            shown = _shown(spec, name)
+            shown = shown_as(spec, name)
             source_type = type_ if shown.startswith(AS_IN_SOURCE) else None  # that of the labels
             views["columns"].append(
-                (name, role, None, None, None, source_type, facts.distinct[name], None, f"published {shown}")
+                (name, role, None, None, None, source_type, facts.distinct[name], None, PUBLISHED.format(shown))
             )
     views["version"].append((version.version, version.at, total, version.previous))
     for requirement, satisfied in zip(spec.privacy, tightest, strict=True):
@@ -435,12 +437,12 @@ def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str,
             guarantees=named["guarantees"],
             of=of,
             end=end,
-            shown=_shown(spec, column.name),
+            shown=shown_as(spec, column.name),
         )
     return comments
 
 
-def _shown(spec: Spec, name: str) -> str:
+def shown_as(spec: Spec, name: str) -> str:
     """What readers see of a column that is not generalized."""
     said = published_in_words(spec, name) if name in spec.sensitives else None
     return (said or AS_IN_SOURCE) + (NULL_IF_UNKNOWN if name in spec.replaced else "")

@@ -18,7 +18,7 @@ from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.stores import store_of
 from qblock.publish.digest import content_digest
-from qblock.publish.helpers import PEOPLE_ROLE, WEIGHT_ROLE, names
+from qblock.publish.helpers import PEOPLE_ROLE, PUBLISHED, WEIGHT_ROLE, names, shown_as
 from qblock.publish.targets import Target, target_of
 from qblock.report.internal import read_internal
 from qblock.report.render import Report
@@ -150,6 +150,7 @@ class _Reading:
         if not versions:
             raise Refused(NOTHING.format(self.spec.release))
         version = versions[0]
+        self._check_published_as(columns)
         known = [row["column_name"] for row in columns if row["role"] == "quasi-identifier"]
         secret = [row["column_name"] for row in columns if row["role"] == SENSITIVE_ROLE]
         guarantees = [GuaranteeShown(**row) for row in self._helper(session, "guarantees")]
@@ -178,6 +179,20 @@ class _Reading:
                 map=drawn,
                 now=_now(session, view, columns),
             )
+
+    def _check_published_as(self, columns: Sequence[Mapping[str, Any]]) -> None:
+        """Raise InputError where the spec has a taxonomy of other values than readers see."""
+        for row in columns:
+            own = self.spec.attributes.get(row["column_name"])
+            if row["role"] != SENSITIVE_ROLE or own is None or own.taxonomy is None:
+                continue
+            now = PUBLISHED.format(shown_as(self.spec, row["column_name"]))
+            if row["how_to_filter"] != now:
+                raise InputError(
+                    f"{self.spec.at('attributes', row['column_name'], 'publish_as')}: {row['column_name']} is "
+                    f"{row['how_to_filter']}, and by the spec it would be {now}; run `qblock release` first, or give "
+                    "the spec that it was published by"
+                )
 
     def _as_source(self, known: Sequence[str], secret: Sequence[str]) -> Spec:
         """The view as a table that somebody else generalized: NULL is a value of its own."""
