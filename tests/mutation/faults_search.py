@@ -47,6 +47,20 @@ STRUCTURE = (
         tests=HIDDEN,
     ),
     Mutation(
+        "suppressed: entities are taken for rows",
+        "search/task.py",
+        "if self.sizes_only and not sets.entities:",
+        "if self.sizes_only:",
+        tests=HIDDEN,
+    ),
+    Mutation(
+        "suppressed: sizes decide whatever is asked",
+        "search/task.py",
+        "if self.sizes_only and not sets.entities:",
+        "if not sets.entities:",
+        tests=HIDDEN,
+    ),
+    Mutation(
         "suppressed: any node that satisfies shows it",
         "search/result.py",
         "slice(None, level + 1) if i == attribute",

@@ -23,7 +23,11 @@ NODES = [(3, 1, 0), (3, 2, 1), (3, 0, 1), (2, 2, 1), (0, 0, 0), (3, 2, 0)]
 def crowd(warehouse: Any, tmp_path: Path) -> tuple[str, dict[str, Any]]:
     """240 rows over 4 x 3 x 2 nodes."""
     rows = people(tmp_path, 240, 3)
-    return warehouse("t", {column.name: column.values for column in rows.columns}), rows.attributes()
+    columns = {column.name: column.values for column in rows.columns}
+    # Two rows of each person, at one leaf where there are two.
+    leaves = sorted(range(240), key=lambda i: tuple(columns[name][i] for name in ("age", "place", "sex")))
+    who = dict(zip(leaves, (place // 2 for place in range(240)), strict=True))
+    return warehouse("t", columns | {"who": [who[i] for i in range(240)]}), rows.attributes()
 
 
 @pytest.mark.parametrize("limit", [0, 30])
@@ -39,8 +43,8 @@ def test_suppressed_attributes_against_every_node(crowd: Any, tmp_path: Path, k:
         node, top = result.chosen.node, task.lattice.top
         named = [task.spec.quasi_identifiers[i] for i in range(3) if node[i] == top[i]]
         counted: list[Any] = []
-        counts = task.counts
-        task.counts = lambda node: counted.append(node) or counts(node)  # type: ignore[method-assign]
+        failing_rows = task.failing_rows
+        task.failing_rows = lambda node: counted.append(node) or failing_rows(node)  # type: ignore[method-assign]
         entries = suppressed_attributes(result)
         assert len(counted) == len(entries)  # a node for each, and no more
         assert [entry.attribute for entry in entries] == named
@@ -63,6 +67,34 @@ def test_suppressed_attributes_against_every_node(crowd: Any, tmp_path: Path, k:
                     enough["suppression_limit"] = entry.rows_to_suppress - 1
                     with opened(url, "t", attributes, tmp_path, privacy, **enough) as other:
                         assert not other.assess(lower).satisfied
+
+
+MODELS: list[list[Any]] = [
+    [{"k_anonymity": {"k": 5}}],
+    [{"k_anonymity": {"k": 5}}, {"entropy_l_diversity": {"l": 2, "sensitive": "ill"}}],
+    [{"t_closeness": {"t": 0.3, "sensitive": "ill"}}],
+    [{"k_anonymity": {"k": 2, "of": ["age", "place"]}}],
+]
+
+
+BOXES = {"search": {"recoding": "multidimensional", "box": {"least": 9}}}
+ENTITIES = {"entity": "who", "count": "entities", "versions": {"joint": "none"}}
+
+
+@pytest.mark.parametrize(
+    ("privacy", "more"),
+    # Of what one attacker knows neither maps nor people are asked.
+    [(privacy, more) for privacy in MODELS for more in ({}, BOXES, ENTITIES) if not more or privacy is not MODELS[3]],
+)
+def test_failing_rows_are_those_of_the_blocks_that_fail(
+    crowd: Any, tmp_path: Path, privacy: list[Any], more: dict[str, Any]
+) -> None:
+    url, attributes = crowd
+    with opened(url, "t", attributes, tmp_path, privacy, **more) as task:
+        for node in task.lattice.nodes():
+            assert task.failing_rows(node) == task.counts(node).failing_rows
+        failing = {task.failing_rows(node) for node in task.lattice.nodes()}
+        assert len(failing) > 2
 
 
 def test_of_the_nodes_that_show_it_the_best_is_named(crowd: Any, tmp_path: Path) -> None:

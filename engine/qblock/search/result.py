@@ -313,7 +313,7 @@ def suppressed_attributes(result: SearchResult) -> list[SuppressedAttribute]:
     for i, hierarchy in enumerate(task.source.hierarchies):
         level = _shown_below(hierarchy, node[i])
         if level is not None:
-            failing = task.counts((*node[:i], level, *node[i + 1 :])).failing_rows
+            failing = task.failing_rows((*node[:i], level, *node[i + 1 :]))
             rows = failing if failing < task.source.rows else None
             attributes.append(SuppressedAttribute(hierarchy.attribute, level, _shown_at(result, i, level), rows))
     return attributes

@@ -180,17 +180,31 @@ class Task:
         return self._in_parts(node)
 
     def _in_parts(self, node: Node) -> bool:
-        """Whether a node's blocks pass, so many of them at a time as the client's memory holds."""
-        sets = self.source.frequency_sets
-        parts = sets.parts(node, self._needed[:1]) if self._by_block else 1
-        failing = rows = 0
-        for i in range(parts):
-            counts = self._counts(node, Portion(number=i, of=parts))
-            failing, rows = failing + counts.failing_rows, rows + int(counts.rows.sum())
+        """Whether a node's blocks pass."""
+        failing = 0
+        for in_part in self._failing(node):
+            failing += in_part
             if failing > self.budget:
                 return False
-        sets.add_up(rows, node)
         return True
+
+    def _failing(self, node: Node) -> Iterator[int]:
+        """The rows in failing blocks, of so many blocks at a time as the client's memory holds."""
+        sets = self.source.frequency_sets
+        parts = sets.parts(node, self._needed[:1]) if self._by_block else 1
+        rows = 0
+        for i in range(parts):
+            counts = self._counts(node, Portion(number=i, of=parts))
+            rows += int(counts.rows.sum())
+            yield counts.failing_rows
+        sets.add_up(rows, node)
+
+    def failing_rows(self, node: Node) -> int:
+        """The rows in failing blocks of a node. No block comes here where sizes decide."""
+        sets = self.source.frequency_sets
+        if self.sizes_only and not sets.entities:
+            return sets.small(node, self.least).small_n
+        return sum(self._failing(node))
 
     @property
     def max_concurrency(self) -> int:
