@@ -134,6 +134,20 @@ CHECKS: tuple[Mutation, ...] = (
         tests=(ONCE,),
     ),
     Mutation(
+        "checks: a report gives a reason of another spec",
+        "ledger/kept.py",
+        " and hashlib.sha256(text.encode()).hexdigest() == digest else None",
+        " else None",
+        tests=(f"{CHECKED}::test_a_reason_whose_spec_was_altered_is_not_given",),
+    ),
+    Mutation(
+        "checks: readers get the page of what is taken for granted",
+        "report/pages/officers.py",
+        "taken_page, internal=True",
+        "taken_page",
+        tests=(f"{CHECKED}::test_the_report_has_what_the_ledger_recorded",),
+    ),
+    Mutation(
         "checks: one answer is for every finding of its kind",
         "checks/run.py",
         "reasons.get((finding.check, *finding.columns))",

@@ -6,19 +6,24 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from qblock.checks.dependencies import dependencies
 from qblock.checks.values import Column, impossible, plain, spellings, unique, unknown_codes
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
+from qblock.ledger.schema import tables
+from qblock.ledger.stores import store_of
 from qblock.release.taken import Taken, taken_of
 from qblock.releases import Release
+from qblock.report.read import read_report
 from qblock.search.run import open_task
 from release.jobs import Job, MakeJob
 
@@ -199,6 +204,40 @@ def test_a_later_version_is_asked_too(make_job: MakeJob) -> None:
     with pytest.raises(Refused, match="born is published as it is and tells age"):
         job.run()
     assert [e.state for e in Release(job.spec).history().events][-1] == "refused"
+
+
+def test_the_report_has_what_the_ledger_recorded(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = job_of(make_job, misspelled(people()), accept=ANSWERED, versions={"joint": "none"})
+    assert "No version is published yet" in read_report(job.spec, candidate=True).text()
+    job.run()
+    monkeypatch.setattr("qblock.checks.run.dependencies", lambda *_: pytest.fail("the source was asked again"))
+    # Neither the source nor the spec of now is looked at.
+    job.change("UPDATE people SET disease = 'flu'")
+    report = read_report(job.set(accept=[]).spec, internal=True)
+    assert report.inside.taken is not None
+    told = [(f.check, f.columns, f.because) for f in report.inside.taken.findings]
+    reasons = [("determines", (a["column"], a["of"]), a["because"]) for a in ANSWERED]
+    assert sorted(told, key=str) == sorted([*reasons, ("spellings", ("disease",), None)], key=str)
+    assert report.inside.taken.findings[-1].figure == "values 6, without 3"
+    for form in ("html", "md"):
+        text = report.text(form)  # type: ignore[arg-type]
+        assert "born is published as it is and tells age" in text
+        assert "a code of the office" in text
+        theirs = read_report(job.spec).text(form)  # type: ignore[arg-type]
+        assert not re.search("for granted|readers have it|of the office|spell|tells age", theirs)
+
+
+def test_a_reason_whose_spec_was_altered_is_not_given(make_job: MakeJob) -> None:
+    job = job_of(make_job, accept=ANSWERED)
+    job.run()
+    with store_of(job.spec).write() as connection:
+        table = tables(connection).spec
+        text = connection.scalar(sa.select(table.c.content)).replace("readers have it", "nobody minds")
+        connection.execute(table.update().values(content=text))
+    taken = read_report(job.spec, internal=True).inside.taken
+    assert taken is not None
+    assert {f.because for f in taken.findings} == {None}
+    assert "the ledger no longer has the spec that said why" in read_report(job.spec, internal=True).text()
 
 
 def of_values(kind: str, rows: dict[str, int], name: str = "c", sensitive: bool = False) -> Column:

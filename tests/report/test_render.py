@@ -46,6 +46,8 @@ from qblock.results.report import (
     RunShown,
     SampleShown,
     SizeShown,
+    TakenAtVersion,
+    TakenShown,
     WhatIf,
 )
 
@@ -165,6 +167,16 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
         spec=f'{{"release": "{label}"}}',
         spec_digest="0" * 64,
         head="1" * 64,
+        taken=of(
+            TakenAtVersion,
+            1,
+            "2026-01-02T03:04:05",
+            "0" * 64,
+            (
+                of(TakenShown, "determines", (name, "x"), f"{name} tells {label}", True, label, "k 2"),
+                of(TakenShown, "skew", (name,), f"{name} of {label}", False, None, "share 0.95"),
+            ),
+        ),
     )
     return report(label, name=name).model_copy(update={"internal": inside})
 

@@ -128,6 +128,13 @@ def write_spec(connection: sa.Connection, digest: str, text: str) -> None:
         connection.execute(table.insert(), [{"digest": digest, "content": text}])
 
 
+def read_spec_text(connection: sa.Connection, digest: str) -> str | None:
+    """The canonical text of a spec that was kept by its digest, as long as it has it."""
+    table = tables(connection).spec
+    text = connection.scalar(sa.select(table.c.content).where(table.c.digest == digest))
+    return text if text is not None and hashlib.sha256(text.encode()).hexdigest() == digest else None
+
+
 def read_kept(connection: sa.Connection, release: str, version: int) -> str | None:
     """What was kept of a version."""
     table = tables(connection).reference

@@ -21,7 +21,7 @@ from qblock.ledger.events import (
     chain_digest,
     event_of,
 )
-from qblock.ledger.kept import read_kept
+from qblock.ledger.kept import read_kept, read_spec_text
 from qblock.ledger.parts import KeptParts, kept_parts
 from qblock.ledger.schema import schema_of, tables
 
@@ -125,6 +125,10 @@ class LedgerReader:
     def reference(self, release: str, version: int) -> str | None:
         """The text of the reference quantities that are kept with a version."""
         return None if self._connection is None else read_kept(self._connection, release, version)
+
+    def spec_text(self, digest: str) -> str | None:
+        """The canonical text of the spec that a version was published by; None where it is lost or altered."""
+        return None if self._connection is None else read_spec_text(self._connection, digest)
 
     def begun(self, release: str) -> list[Mapping[str, Any]]:
         """The versions that runs have begun (version, stamp, run, recorded_at, joint), shown later or not."""

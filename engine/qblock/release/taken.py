@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from qblock.ledger.events import RecordedEvent
+from qblock.ledger.store import Store
 from qblock.results.check import Finding, named_findings
 
 KEY = "taken_for_granted"
@@ -69,3 +71,11 @@ def named_since(findings: Sequence[Finding], before: RecordedEvent | None) -> st
     """The warnings by name, where some were not there in the version before; else nothing."""
     old = set() if before is None else {(taken.check, taken.columns) for taken in taken_of(before.detail)}
     return named_findings(findings) if {(f.check, f.columns) for f in findings} - old else ""
+
+
+def reasons_of(store: Store, digest: str | None) -> dict[tuple[str, ...], str]:
+    """What the spec of this digest answers, by check and columns, as far as the ledger has it."""
+    with store.read() as reader:
+        text = None if digest is None else reader.spec_text(digest)
+    answers = [] if text is None else json.loads(text)["spec"].get("accept", [])
+    return {(a["check"], a["column"], a.get("of") or ""): a["because"] for a in answers}

@@ -11,15 +11,18 @@ from typing import Any
 from qblock.blocks import Reference
 from qblock.errors import ParameterError, QblockError, Refused
 from qblock.lattice import Lattice, Node
-from qblock.ledger.events import margin
+from qblock.ledger.events import PUBLISHING, margin
 from qblock.ledger.history import history
+from qblock.ledger.stores import store_of
 from qblock.metrics import BY_NAME as METRICS
 from qblock.models import BY_NAME, EpsilonPrivacy
 from qblock.models.ratios import double
 from qblock.release.grants import grants
+from qblock.release.taken import reasons_of, taken_of
 from qblock.release.verify import verify
 from qblock.report.what_if import MOST_SEARCHED, Candidates, measure_of, searched, what_if
 from qblock.results.base import Guarantee
+from qblock.results.check import in_words
 from qblock.results.release import History, MarginTrend
 from qblock.results.report import (
     BeliefShown,
@@ -32,6 +35,8 @@ from qblock.results.report import (
     NodeShown,
     RightShown,
     RunShown,
+    TakenAtVersion,
+    TakenShown,
 )
 from qblock.results.search import SearchedNode
 from qblock.search.assessment import number_json
@@ -78,10 +83,13 @@ SETTLED = (
 TOO_MANY = "the lattice has more than {:,} nodes; change the spec and search"
 
 
-def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | None = None) -> Internal:
+def read_internal(
+    spec: Spec, *, prior: str | None = None, progress: Progress | None = None, version: int | None = None
+) -> Internal:
     """Searches the lattice of the source as it is now, reads the ledger, asks what rights are held, and verifies.
 
-    prior: a population, as `audit --prior` takes it. Raises InputError for one that is wrong.
+    version: that is reported, by default the one that readers see. prior: a population, as `audit --prior` takes it.
+    Raises InputError for one that is wrong.
     """
     adversary = None if prior is None else BayesAdversary.of("bayes", prior, {}, "--")
     past = History.model_validate(history(spec))
@@ -117,6 +125,29 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         spec=json.dumps(json.loads(canonical(spec)), indent=2, ensure_ascii=False),
         spec_digest=spec_digest(spec),
         head=past.ledger_head,
+        taken=_taken(spec, past, version or past.current),
+    )
+
+
+def _taken(spec: Spec, past: History, version: int | None) -> TakenAtVersion | None:
+    """What the ledger recorded with a version; nothing is counted again."""
+    event = next((e for e in reversed(past.events) if e.state in PUBLISHING and e.version == version), None)
+    if event is None or event.version is None:
+        return None
+    recorded = taken_of(event.detail, reasons_of(store_of(spec), event.spec_digest))
+    shown = tuple(
+        TakenShown(
+            check=taken.check,
+            columns=taken.columns,
+            in_words=in_words(taken.check, taken.columns),
+            accepted=taken.accepted,
+            because=taken.because,
+            figure=", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in taken.figure.items()),
+        )
+        for taken in recorded
+    )
+    return TakenAtVersion(
+        version=event.version, at=event.recorded_at[:19], spec_digest=event.spec_digest, findings=shown
     )
 
 

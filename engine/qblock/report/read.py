@@ -101,7 +101,7 @@ def read_report(
     now = datetime.now(UTC).replace(microsecond=0).isoformat()
     kept = None if version is None else kept_version(spec, version)
     published = None if candidate else _Reading(spec, kept, spec.publish.schema).published()
-    inside = read_internal(spec, prior=prior, progress=progress) if internal or candidate else None
+    inside = read_internal(spec, prior=prior, progress=progress, version=version) if internal or candidate else None
     if inside is not None and kept is not None:
         shown = KeptShown(version=kept.version, current=kept.current, same_spec=kept.same)
         inside = inside.model_copy(update={"kept": shown})

@@ -8,6 +8,23 @@ from typing import Any, Literal
 from qblock.errors import Refused, counted
 from qblock.results.base import Answer, Real, Value
 
+IN_WORDS = {
+    "determines": "{0} is published as it is and tells {1}",
+    "single_rows": "{0} is published as it is and nearly singles out rows",
+    "spellings": "values of {0} differ by case, spaces or composed letters alone, and count as several",
+    "unknown_codes": "{0} has values that look like codes for unknown, and count as values",
+    "unique_sensitive": "many values of {0} are of one row alone",
+    "skew": "in some group nearly everybody has one value of {0}",
+    "history": "{0} has dates or ages that cannot be",
+}
+"""What a check finds, without a value and a figure."""
+
+
+def in_words(check: str, columns: Sequence[str]) -> str:
+    """What a check has found of columns; the name of one that this program does not know."""
+    words = IN_WORDS.get(check)
+    return f"{check} of {', '.join(columns)}" if words is None else words.format(*columns)
+
 
 class Finding(Value):
     """What a spec takes for granted and the data do not bear out. columns: whom it is about, with `determines` the

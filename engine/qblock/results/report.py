@@ -270,6 +270,28 @@ class BeliefShown(Shown):
     sentences: tuple[str, ...]
 
 
+class TakenShown(Shown):
+    """What a version takes for granted and the data did not bear out when it was published. in_words: without a value
+    and a figure; accepted: whether the spec answered for it, and why, where the ledger still has that spec; figure:
+    its figures in words."""
+
+    check: str
+    columns: tuple[str, ...]
+    in_words: str
+    accepted: bool
+    because: str | None
+    figure: str
+
+
+class TakenAtVersion(Shown):
+    """All of these of a version. at: when it was published, in UTC; spec_digest: of the spec that answered."""
+
+    version: int
+    at: str
+    spec_digest: str | None
+    findings: tuple[TakenShown, ...]
+
+
 class KeptShown(Shown):
     """That a report is of a version that was asked for. current: the one that readers see, None where there is none;
     same_spec: whether the spec is still the one that it was published by."""
@@ -283,7 +305,8 @@ class Internal(Shown):
     """What only whoever runs the job may see. binding: which requirement is in the way of more detail, in words;
     what_if: None where `why_not` says why it was not worked out; beliefs: of whoever knows a population, where one
     was named; problems: that a verification found, None before anything is published; spec: its canonical text without
-    secrets, and the digest of it; head: of the ledger; kept: of a report of a version that was asked for."""
+    secrets, and the digest of it; head: of the ledger; taken: for granted by the version that is reported, None before
+    the first; kept: of a report of a version that was asked for."""
 
     candidate: str
     binding: str | None
@@ -301,6 +324,7 @@ class Internal(Shown):
     spec: str
     spec_digest: str
     head: str | None
+    taken: TakenAtVersion | None = None
     kept: KeptShown | None = None
 
 

@@ -22,6 +22,7 @@ NO_POPULATION = (
     "No population was named. `qblock report --internal --prior schema.table` (or a CSV file of weights) says what "
     "somebody who knows it comes to believe; under the source itself as the population no belief changes."
 )
+UNKNOWN_REASON = "the ledger no longer has the spec that said why"
 HELD = {True: "yes", False: "NO", None: "to be seen to"}
 
 
@@ -59,6 +60,30 @@ def _verified(of: Internal) -> Part:
         "reach private tables and found none; the list cannot be complete.",
         "verdict",
     )
+
+
+def taken_page(report: Report) -> Sequence[Part]:
+    """What was known not to be as the spec takes it, when the version was published."""
+    of = report.inside.taken
+    if of is None:
+        return (Text("No version is published yet; `qblock check SPEC` says what one would take for granted."),)
+    when = f"when version {of.version} was published ({of.at.replace('T', ' ')} UTC)"
+    accepted = [(f.in_words, f.because or UNKNOWN_REASON, f.figure) for f in of.findings if f.accepted]
+    stood = [(f.in_words, f.check, f.figure) for f in of.findings if not f.accepted]
+    if not accepted and not stood:
+        return (Text(f"Nothing was found {when}: no check had a finding, as far as it was asked."),)
+    content: list[Part] = [
+        Text(
+            f"As the ledger recorded it {when}; nothing is counted again. Guarantees hold as they are defined: these "
+            "are reasons why one may be worth less than it reads. The figures are those of `qblock check`."
+        )
+    ]
+    if accepted:
+        content.append(Text(f"Whoever wrote the spec (sha256 {of.spec_digest}) answers for what is accepted."))
+        content.append(Table("Accepted", ("what", "because", "figures"), accepted))
+    if stood:
+        content.append(Table("Warnings that stood", ("what", "check", "figures"), stood))
+    return content
 
 
 def lattice_page(report: Report) -> Sequence[Part]:
@@ -312,6 +337,7 @@ def spec_page(report: Report) -> Sequence[Part]:
 
 PAGES = (
     Page("margin", "Margin and verification", margin_page, internal=True),
+    Page("taken", "What this release takes for granted", taken_page, internal=True),
     Page("lattice", "The lattice", lattice_page, internal=True),
     Page("changes", "What if", changes_page, internal=True),
     Page("epsilon", "Epsilon", epsilon_page, internal=True),
