@@ -70,6 +70,9 @@ class SparkCompiler(compiler.SQLCompiler):
     def visit_try_cast_int_func(self, function: Any, **given: Any) -> str:
         return f"TRY_CAST({self.process(function.clauses.clauses[0], **given)} AS INT)"
 
+    def visit_try_cast_bigint_func(self, function: Any, **given: Any) -> str:
+        return f"TRY_CAST({self.process(function.clauses.clauses[0], **given)} AS BIGINT)"
+
     def visit_aggregate_strings_func(self, function: Any, **given: Any) -> str:  # type: ignore[override]
         return f"listagg{self.function_argspec(function, **given)}"
 
@@ -205,7 +208,7 @@ class SparkFacts:
         single = sa.func.typeof(value) == _text("float")
         text: sa.ColumnElement[Any] = sa.cast(value, sa.Text)
         tries: list[tuple[Any, Any]] = []
-        for of_single, digits in ((True, range(5, 8)), (False, range(14, 16))):
+        for of_single, digits in ((True, range(5, 8)), (False, range(14, 17))):
             for n in digits:
                 shown = sa.func.format_string(_text(f"%.{n}e"), value)
                 read: sa.ColumnElement[Any] = sa.func.float(shown) if of_single else sa.func.double(shown)
@@ -226,8 +229,12 @@ class SparkFacts:
         )
         plain = sa.case((point <= _number(0), small), (length <= point, large), else_=between)
         infinite = sa.func.abs(value) == sa.func.double(_text("Infinity"))
+        # Most numbers, of which the digits are all that it takes: what follows is a hundred times the work.
+        most = sa.case((single, sa.literal_column("1e6")), else_=sa.literal_column("1e15"))
+        whole_number = sa.and_(sa.func.abs(value) < most, value % _number(1) == _number(0))
         return sa.case(
             (value == _number(0), _text("0")),
+            (whole_number, sa.cast(sa.func.try_cast_bigint(value), sa.Text)),
             (sa.func.isnan(value), _text("NaN")),
             (sa.and_(infinite, value > _number(0)), _text("Infinity")),
             (infinite, _text("-Infinity")),
