@@ -12,20 +12,22 @@ ONCE = f"{CHECKED}::test_a_release_names_warnings_once_and_asks_nothing_where_no
 
 UNKNOWN = "tests/release/test_unknown.py"
 CODES = "tests/integration/test_unknown.py"
+SAME = "tests/release/test_same.py"
+SPELLED = "tests/integration/test_same.py"
 
 CHECKS: tuple[Mutation, ...] = (
     Mutation(
         "unknown: codes are read as they are",
         "warehouse/published.py",
-        "if name in self.unknown:",
+        "if unknown is not None:",
         "if False:",
         tests=(f"{UNKNOWN}::test_the_example_of_the_page",),
     ),
     Mutation(
         "unknown: what is published in place of a number is that of the code",
         "warehouse/published.py",
-        "session.comparable(value, column), column)",
-        "session.comparable(stored, column), column)",
+        "session.comparable(value, column), column)\n        return",
+        "session.comparable(table.c[name], column), column)\n        return",
         tests=(f"{UNKNOWN}::test_it_goes_with_what_is_published_in_place_of_a_number",),
     ),
     Mutation(
@@ -38,7 +40,7 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         "unknown: codes of a population are read as they are",
         "warehouse/engines.py",
-        "for table in _populations(spec) if of_people else ():",
+        "for table in spec.populations if unknown or same else ():",
         "for table in ():",
         tests=(f"{CODES}::test_a_population_has_the_same_codes",),
     ),
@@ -62,6 +64,62 @@ CHECKS: tuple[Mutation, ...] = (
         "if not counted.get(None)",
         "if False",
         tests=(f"{UNKNOWN}::test_a_check_proposes_it_and_then_says_nothing",),
+    ),
+    Mutation(
+        "same: values are read as they are",
+        "warehouse/published.py",
+        "value = spellings.expression(session.comparable(value, column))",
+        "pass",
+        tests=(f"{SAME}::test_a_check_proposes_it_and_then_says_nothing",),
+    ),
+    Mutation(
+        "same: other rows decide the spelling of versions that are checked together",
+        "spec/model.py",
+        "return self.checked_together or bool(self.populations)",
+        "return bool(self.populations)",
+        tests=(f"{SAME}::test_no_spelling_tells_of_other_rows_where_versions_are_checked_together",),
+    ),
+    Mutation(
+        "same: a population is read in its own commonest spelling",
+        "spec/model.py",
+        "return self.checked_together or bool(self.populations)",
+        "return self.checked_together",
+        tests=(f"{SPELLED}::test_a_population_is_spelled_alike",),
+    ),
+    Mutation(
+        "same: rows that are not read decide the spelling",
+        "warehouse/spelled.py",
+        "counted = rows.with_only_columns(",
+        "counted = sa.select(",
+        tests=(f"{SPELLED}::test_it_goes_with_unknown_with_a_condition_and_with_a_level",),
+    ),
+    Mutation(
+        "same: a code is one in one spelling alone",
+        "warehouse/spelled.py",
+        "if text not in texts and plain(text, self.parts) in wanted",
+        "if False",
+        tests=(f"{SPELLED}::test_it_goes_with_unknown_with_a_condition_and_with_a_level",),
+    ),
+    Mutation(
+        "same: the rarest spelling is read",
+        "spellings.py",
+        "(-of[1], of[0])",
+        "(of[1], of[0])",
+        tests=(f"{SPELLED}::test_spellings_are_made_one",),
+    ),
+    Mutation(
+        "same: of several commonest spellings the largest is read",
+        "spellings.py",
+        "return min(rows, key=lambda of: (-of[1], of[0]))[0]",
+        "return max(rows, key=lambda of: (of[1], of[0]))[0]",
+        tests=(f"{SPELLED}::test_spellings_are_made_one",),
+    ),
+    Mutation(
+        "same: a table of Spark is read twice",
+        "warehouse/engines.py",
+        "if warehouse.engine == SPARK.facts.name:",
+        "if False:",
+        tests=(f"{SPELLED}::test_on_spark_it_is_refused",),
     ),
     Mutation(
         "checks: a row makes a pair with itself",

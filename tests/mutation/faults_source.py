@@ -114,7 +114,7 @@ SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "publish_as: values are read as they are",
         "warehouse/engines.py",
-        "restriction = RowsPublished(where, unknown, coarser, names) if unknown or coarser else where",
+        "restriction = RowsPublished(where, unknown, same, coarser, names) if unknown or same or coarser else where",
         "restriction = where",
         tests=(f"{COARSER}::test_ranges_are_counted_and_published",),
     ),

@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.checks.dependencies import dependencies
-from qblock.checks.values import Column, impossible, plain, spellings, unique, unknown_codes
+from qblock.checks.values import Column, impossible, spellings, unique, unknown_codes
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
 from qblock.ledger.schema import tables
@@ -25,6 +25,7 @@ from qblock.release.taken import Taken, taken_of
 from qblock.releases import Release
 from qblock.report.read import read_report
 from qblock.search.run import open_task
+from qblock.spellings import plain
 from release.jobs import Job, MakeJob
 
 pytestmark = pytest.mark.either_engine

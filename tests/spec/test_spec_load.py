@@ -267,6 +267,13 @@ WRONG = [
     ),
     ("identifying", "{role: identifying, publish_as: {edges: [1]}}", "patient_id is identifying; remove it, since"),
     ("identifying", "{role: identifying, unknown: [9]}", "unknown belongs to a quasi_identifier, and the role here is"),
+    ("identifying", "{role: identifying, same: [case]}", "same belongs to a quasi_identifier, and the role here is"),
+    ("hierarchy: suppress", "hierarchy: suppress, same: []", "is empty; write some of [case, space, unicode]"),
+    (
+        "hierarchy: suppress",
+        "hierarchy: suppress, same: [caps]",
+        "'caps' is not what spellings differ by; did you mean",
+    ),
     ("hierarchy: suppress", "hierarchy: suppress, unknown: []", "is empty; write the codes for unknown: [999, -1]"),
     ("hierarchy: suppress", "hierarchy: suppress, unknown: [x, x]", "'x' appears twice in the list; remove one"),
     (

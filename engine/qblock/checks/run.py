@@ -17,6 +17,7 @@ from qblock.search.result import SearchResult
 from qblock.search.task import Task
 from qblock.spec import Spec
 from qblock.spec.accepted import CheckName
+from qblock.spellings import PARTS
 
 WHOLE = re.compile("-?[0-9]+")
 MOST_SHARE = 0.9
@@ -98,7 +99,7 @@ def _of_column(spec: Spec, column: values.Column, today: date) -> Iterator[Findi
         sentence = (
             f"{many} values of {name} are {few} without case, spaces and composed letters: each counts as another"
         )
-        remedy = f"write them alike in a view, or give {name} a hierarchy or taxonomy that joins them"
+        remedy = f"attributes: {{{name}: {{same: [{', '.join(PARTS)}]}}}}"
         yield _warning("spellings", name, sentence, remedy, values=many, without=few)
     codes = values.unknown_codes(column)
     if codes:

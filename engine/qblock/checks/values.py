@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from qblock.search.task import Task
+from qblock.spellings import plain
 
 LEAST_ROWS = 20
 """Fewer rows with a value tell nothing of it."""
@@ -66,11 +66,6 @@ def _counted(task: Task) -> Iterator[tuple[str, dict[str | None, int]]]:
         yield name, {leaves[code]: n for code, n in zip(blocks.keys[:, i].tolist(), blocks.total.tolist(), strict=True)}
     for name, values in source.sensitives.items():
         yield name, dict(zip(values.reference.domain, values.reference.totals.tolist(), strict=True))
-
-
-def plain(text: str) -> str:
-    """A text as people read it: composed (NFC), case folded, with single spaces between words and none around."""
-    return " ".join(unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold()).split())
 
 
 def spellings(column: Column) -> tuple[int, int] | None:

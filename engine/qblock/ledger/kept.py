@@ -45,8 +45,8 @@ class Kept:
     a requirement, by its number, those that the published rows do not give (private_counts); hierarchies: the marks
     of the leaves of those that are stated in files and tables, by attribute; map: the recoding map, where there is
     one; ranges: how bounds are published (`publish.ranges`), `text` where that was not kept; coarser: what sensitive
-    attributes are published as (`publish_as`), and replaced: how columns are read (`unknown`), in the words of the
-    spec."""
+    attributes are published as (`publish_as`), and replaced: how columns are read (`unknown`, `same`), in the words of
+    the spec."""
 
     columns: tuple[PublishedColumn, ...]
     references: tuple[tuple[Reference, ...], ...]

@@ -26,7 +26,7 @@ from qblock.models import Tightest
 from qblock.models.examples import in_words
 from qblock.publish.bounds import Bound
 from qblock.publish.recheck import known_to_readers
-from qblock.source.in_words import SUPPRESSED, published_in_words
+from qblock.source.in_words import SUPPRESSED, alike_in_words, published_in_words
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.protocol import quote
 
@@ -444,5 +444,8 @@ def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str,
 
 def shown_as(spec: Spec, name: str) -> str:
     """What readers see of a column that is not generalized."""
-    said = published_in_words(spec, name) if name in spec.sensitives else None
-    return (said or AS_IN_SOURCE) + (NULL_IF_UNKNOWN if name in spec.replaced else "")
+    if name not in spec.sensitives:
+        return AS_IN_SOURCE
+    said = (published_in_words(spec, name) or AS_IN_SOURCE) + (NULL_IF_UNKNOWN if spec.attributes[name].unknown else "")
+    alike = alike_in_words(spec, name)
+    return f"{said}, {alike}" if alike else said

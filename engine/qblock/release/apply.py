@@ -38,7 +38,7 @@ from qblock.search.progress import Progress
 from qblock.search.result import refusal
 from qblock.search.run import open_snapshot, recoded, run_search, task_over
 from qblock.source import open_recoded
-from qblock.source.in_words import published_in_words
+from qblock.source.in_words import alike_in_words, published_in_words
 from qblock.spec import Spec
 from qblock.versions.policy import common
 from qblock.versions.policy.batched import KEPT
@@ -86,6 +86,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
             spec.source.where,
             tuple((name, said) for name in spec.sensitives if (said := published_in_words(spec, name)) is not None),
             tuple((name, ", ".join(of.unknown)) for name, of in spec.attributes.items() if of.unknown),
+            tuple((name, said) for name in spec.attributes if (said := alike_in_words(spec, name)) is not None),
         ),
         CheckDisclosure(spec.insensitives),
         _search_step(planned, models),
@@ -139,6 +140,7 @@ class Snapshot(Step):
     where: str | None = None
     coarser: tuple[tuple[str, str], ...] = ()
     unknown: tuple[tuple[str, str], ...] = ()
+    alike: tuple[tuple[str, str], ...] = ()
 
     def describe(self) -> str:
         rows = self.table if self.where is None else f"{self.table} where {self.where}"
@@ -148,6 +150,7 @@ class Snapshot(Step):
         else:
             how = f"Open {rows} in {facts.snapshot_words}"
         read = "".join(f"; read {codes} of {name} as NULL" for name, codes in self.unknown)
+        read += "".join(f"; read {name}, {said}" for name, said in self.alike)
         read += "".join(f"; read {name} {said}, as it is published" for name, said in self.coarser)
         return f"{how}{read}; check its columns, and that the hierarchies cover every value; scan it once."
 

@@ -194,7 +194,7 @@ class _Rollback(Job):
         read, reads = self.baseline.replaced, self.spec.replaced
         otherwise = [name for name in published if read.get(name) != reads.get(name)]
         if otherwise:
-            raise self._refused(f"it shows {otherwise[0]} with other codes than the spec says now (`unknown`)")
+            raise self._refused(f"it shows {otherwise[0]} otherwise than the spec reads it now (`unknown`, `same`)")
 
     def _check(self, rows: Rows) -> list[str]:
         columns: Sequence[PublishedColumn] = self.baseline.columns

@@ -44,6 +44,18 @@ def published_in_words(spec: Spec, name: str) -> str | None:
     return steps[0]
 
 
+DIFFER_BY = {"case": "case", "space": "spaces", "unicode": "composed letters"}
+
+
+def alike_in_words(spec: Spec, name: str) -> str | None:
+    """That spellings of a column are made one (`same`); None where they are not."""
+    parts = [DIFFER_BY[part] for part in spec.attributes[name].same]
+    if not parts:
+        return None
+    named = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+    return f"values that differ by {named} alone being one"
+
+
 def levels_in_words(spec: Spec, hierarchies: Iterable[Hierarchy]) -> dict[str, tuple[str, ...]]:
     """For each quasi-identifier what readers see at each level, with how many labels the hierarchy has there.
 

@@ -52,7 +52,7 @@ Boxes = dict[tuple[str, ...], int]
 def recoded_spec(spec: Spec) -> Spec:
     """The spec of a table whose quasi-identifiers are labels: nothing of them is left to be searched."""
     attributes = {
-        name: Attribute(role="quasi_identifier", hierarchy=Suppress(), unknown=of.unknown)
+        name: Attribute(role="quasi_identifier", hierarchy=Suppress(), unknown=of.unknown, same=of.same)
         if name in spec.quasi_identifiers
         else of
         for name, of in spec.attributes.items()

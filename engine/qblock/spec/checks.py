@@ -15,8 +15,8 @@ from qblock.spec.sources import CsvFile, DimensionTable, Edges, Ranges, Taxonomy
 ONLY: dict[str, tuple[str, ...]] = {
     "identifying": (),
     "insensitive": (),
-    "quasi_identifier": ("hierarchy", "nulls", "unknown", "uncovered"),
-    "sensitive": ("taxonomy", "order", "domain", "nulls", "unknown", "publish_as"),
+    "quasi_identifier": ("hierarchy", "nulls", "unknown", "same", "uncovered"),
+    "sensitive": ("taxonomy", "order", "domain", "nulls", "unknown", "same", "publish_as"),
 }
 NOT_SENSITIVE = {
     "quasi_identifier": "publish_as is of sensitive attributes, and {name} is a quasi_identifier; write `hierarchy` in "

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, InstanceOf, WithJsonSchema
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
+from qblock.errors import choices
 from qblock.metrics import METRICS
 from qblock.models.base import more_than
 from qblock.spec.accepted import Accepted
@@ -51,6 +52,7 @@ from qblock.spec.privacy import Requirement
 from qblock.spec.source_file import read_type
 from qblock.spec.sources import STRICT, CsvFile, HierarchySource, PublishedField, SourceField, written
 from qblock.spec.workload import WorkloadField
+from qblock.spellings import PARTS, Part
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -76,6 +78,17 @@ def _word_or_values(word: str) -> Checked:
     read = listed(null_or_text, f"a list of values, or `{word}`", 1)
     values = {"type": "array", "minItems": 1, "items": TEXTS_OR_NULL}
     return Checked(lambda raw: raw if raw == word else read(raw), {"anyOf": [{"const": word}, values]})
+
+
+def _part(raw: object) -> str:
+    text = text_of(raw)
+    if text not in PARTS:
+        raise ValueError(f"{{it}} is not what spellings differ by; {choices(PARTS, text)}")
+    return text
+
+
+def _same(raw: object) -> tuple[str, ...]:
+    return () if raw == () else tuple(sorted(listed(_part, f"some of [{', '.join(PARTS)}]", 1)(raw)))
 
 
 def _codes(raw: object) -> tuple[str, ...]:
@@ -136,6 +149,10 @@ Levels = Annotated[
 ]
 Order = Annotated[Literal["ascending"] | tuple[str | None, ...] | None, _word_or_values("ascending")]
 Domain = Annotated[Literal["observed"] | tuple[str | None, ...] | None, _word_or_values("observed")]
+Same = Annotated[
+    tuple[Part, ...],
+    Checked(_same, {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"enum": list(PARTS)}}),
+]
 Codes = Annotated[tuple[str, ...], Checked(_codes, {"type": "array", "minItems": 1, "items": TEXTS})]
 
 
@@ -167,6 +184,12 @@ class Attribute:
     )
     unknown: Codes = key(
         "Codes for a value that is not known, which are read as NULL.", [999, -1], ["1900-01-01"], default=()
+    )
+    same: Same = key(
+        "What spellings of one value differ by: it is read in one of them.",
+        ["case", "space", "unicode"],
+        ["space"],
+        default=(),
     )
     uncovered: Literal["refuse", "top", "quarantine"] = key(
         "What becomes of values that the hierarchy lacks: refused, published as *, or their rows wait.",
@@ -503,8 +526,23 @@ class Spec:
     @property
     def replaced(self) -> dict[str, str]:
         """How columns are read otherwise than they are stored, in the words of a spec."""
-        codes = ((name, self.attributes[name].unknown) for name in (*self.quasi_identifiers, *self.sensitives))
-        return {name: f"unknown: [{', '.join(unknown)}]" for name, unknown in codes if unknown}
+        said = {}
+        for name in (*self.quasi_identifiers, *self.sensitives):
+            keys = {key: getattr(self.attributes[name], key) for key in ("same", "unknown")}
+            said[name] = ", ".join(f"{key}: [{', '.join(texts)}]" for key, texts in keys.items() if texts)
+        return {name: words for name, words in said.items() if words}
+
+    @property
+    def populations(self) -> tuple[str, ...]:
+        """The tables of populations."""
+        tables = (getattr(requirement.model, "population", None) for requirement in self.privacy)
+        return tuple(dict.fromkeys(table for table in tables if table is not None))
+
+    @property
+    def plainly(self) -> bool:
+        """Whether a value of several spellings is read in none of them, but without what these differ by: where other
+        rows must not decide how it is written, those of another version or of a population."""
+        return self.checked_together or bool(self.populations)
 
     @property
     def view(self) -> str:

@@ -101,9 +101,9 @@ def _check_replaced(spec: Spec, known: Types, version: str) -> None:
         if before != now and name in known.columns:
             shown = f"with `{before}`" if before else "as it is in the source"
             raise InputError(
-                f"{spec.at('attributes', name, 'unknown')}: {version} shows {name} {shown}, and versions that are read "
+                f"{spec.at('attributes', name)}: {version} shows {name} {shown}, and versions that are read "
                 "otherwise cannot be checked together; nothing is published. "
-                f"{f'Write `{before}` again' if before else 'Remove unknown'}, or, unprotected: "
+                f"{f'Write `{before}` again' if before else f'Remove `{now}`'}, or, unprotected: "
                 "`versions: {joint: none}`, after which whoever holds several versions may learn more than each one "
                 "guarantees"
             )

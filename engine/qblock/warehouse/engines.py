@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -31,6 +31,7 @@ from qblock.warehouse.duckdb_session import DuckdbDialect
 from qblock.warehouse.protocol import Facts, Session, TableName, Warehouse, quote, translated
 from qblock.warehouse.published import PublishedLevel, PublishedRanges, RowsPublished, Unknown
 from qblock.warehouse.source_files import FileTable
+from qblock.warehouse.spelled import Same
 
 
 @dataclass(frozen=True)
@@ -322,19 +323,25 @@ def restrict(warehouse: Warehouse, spec: Spec) -> None:
     where, names = where_of(spec), _columns_kept(spec)
     codes = {name: attribute.unknown for name, attribute in spec.attributes.items() if attribute.unknown}
     unknown = {name: Unknown(of, spec.at("attributes", name, "unknown")) for name, of in codes.items()}
+    same = {name: _same(spec, name) for name, attribute in spec.attributes.items() if attribute.same}
     coarser = {name: shown for name in spec.sensitives if (shown := _published_as(spec, name)) is not None}
-    restriction = RowsPublished(where, unknown, coarser, names) if unknown or coarser else where
+    restriction = RowsPublished(where, unknown, same, coarser, names) if unknown or same or coarser else where
     if restriction is not None:
         warehouse.restrict(TableName.parse(spec.source.table), restriction)
-    of_people = {name: Unknown(codes[name], None) for name in spec.quasi_identifiers if name in codes}
-    for table in _populations(spec) if of_people else ():
-        warehouse.restrict(TableName.parse(table), RowsPublished(None, of_people, {}, None))
+    # Populations have the quasi-identifiers of the source.
+    unknown = {name: replace(unknown[name], place=None) for name in spec.quasi_identifiers if name in unknown}
+    same = {name: same[name] for name in spec.quasi_identifiers if name in same}
+    for table in spec.populations if unknown or same else ():
+        if table != spec.source.table:
+            warehouse.restrict(TableName.parse(table), RowsPublished(None, unknown, same, {}, None))
 
 
-def _populations(spec: Spec) -> list[str]:
-    """The tables of populations, which have the quasi-identifiers of the source, but for the source itself."""
-    tables = (getattr(requirement.model, "population", None) for requirement in spec.privacy)
-    return [table for table in dict.fromkeys(tables) if table is not None and table != spec.source.table]
+def _same(spec: Spec, name: str) -> Same:
+    """What spellings of a column differ by. Raises InputError where what is read first may not be what is copied."""
+    place = spec.at("attributes", name, "same")
+    if engine_of(parse_url(spec.source.url.url)) is SPARK:
+        raise InputError(f"{place}: spellings are not made one on Spark yet; write them alike in a view of the source")
+    return Same(spec.attributes[name].same, spec.plainly, place)
 
 
 def _published_as(spec: Spec, name: str) -> PublishedRanges | PublishedLevel | None:

@@ -316,6 +316,8 @@ class Session:
         self._homes: dict[TableName, TableName] = {}
         self._temporary: dict[str, sa.TableClause] = {}
         self._restrictions = dict(restrictions or {})
+        self.spellings: dict[tuple[int, str], Any] = {}
+        """Of columns, as their restrictions found them."""
 
     @property
     def statements(self) -> int:

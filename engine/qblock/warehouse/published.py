@@ -1,5 +1,5 @@
 """Values that are replaced where the rows of the source are read, so that nothing else knows of any other: codes for
-unknown (`unknown`), and sensitive values as they are published (`publish_as`)."""
+unknown (`unknown`), spellings of one value (`same`), and sensitive values as they are published (`publish_as`)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from qblock.hierarchy.core import MOST_EDGES
 from qblock.spec.sources import CsvFile, DimensionTable, Edges, Ranges, cells_of
 from qblock.warehouse.condition import Where
 from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.spelled import Rows, Same, Spellings
 from qblock.warehouse.values import EXACT, NUMERIC, canonical_text, fits
 
 Expression = sa.ColumnElement[Any]
@@ -163,6 +164,7 @@ class RowsPublished:
 
     where: Where | None
     unknown: Mapping[str, Unknown]
+    same: Mapping[str, Same]
     coarser: Mapping[str, PublishedRanges | PublishedLevel]
     names: Sequence[str] | None
 
@@ -174,23 +176,46 @@ class RowsPublished:
         self, session: Session, table: sa.FromClause, columns: Mapping[str, Column], names: Sequence[str] | None
     ) -> sa.FromClause:
         read = self.names if names is None else names
-        query = sa.select(*(self._shown(session, table.c[n], columns[n]) for n in columns if read is None or n in read))
+        rows = sa.select().select_from(table)
         if self.where is not None:
-            query = query.where(self.where.clause(session, table, columns))
-        return query.subquery("qblock_kept")
+            rows = rows.where(self.where.clause(session, table, columns))
+        shown = [self._shown(session, table, rows, columns[n]) for n in columns if read is None or n in read]
+        return rows.with_only_columns(*shown).subquery("qblock_kept")
 
-    def _shown(self, session: Session, stored: sa.ColumnElement[Any], column: Column) -> Expression:
+    def _shown(self, session: Session, table: sa.FromClause, rows: Rows, column: Column) -> Expression:
         """A column as it is read: what is unknown is NULL before anything becomes of it."""
-        name, value = column.name, stored
-        if name in self.unknown:
-            value = self.unknown[name].expression(session, value, column)
+        name = column.name
+        value: Expression = table.c[name]
+        unknown, spellings = self.unknown.get(name), self._spellings(session, table, rows, column)
+        if unknown is not None:
+            if spellings is not None:
+                unknown = replace(unknown, codes=spellings.alike(unknown.codes))
+            value = unknown.expression(session, value, column)
+        if spellings is not None:
+            value = spellings.expression(session.comparable(value, column))
+            column = _as_text(column, column.compare_as)
         if name in self.coarser:
             value = self.coarser[name].expression(session, session.comparable(value, column), column)
-        return value if value is stored else value.label(name)
+        return value if value is table.c[name] else value.label(name)
+
+    def _spellings(self, session: Session, table: sa.FromClause, rows: Rows, column: Column) -> Spellings | None:
+        """Those of a column, which are asked for once in a snapshot."""
+        if column.name not in self.same:
+            return None
+        place = (id(self), column.name)
+        if place not in session.spellings:
+            value = session.comparable(table.c[column.name], column)
+            session.spellings[place] = self.same[column.name].spellings(session, value, rows, column)
+        spellings: Spellings = session.spellings[place]
+        return spellings
 
     def shown(self, columns: dict[str, Column], text_type: str) -> dict[str, Column]:
-        text = Column("", text_type, "text", text_type)
-        return {name: replace(text, name=name) if name in self.coarser else column for name, column in columns.items()}
+        texts = {*self.same, *self.coarser}
+        return {name: _as_text(column, text_type) if name in texts else column for name, column in columns.items()}
+
+
+def _as_text(column: Column, text_type: str) -> Column:
+    return Column(column.name, text_type, "text", text_type)
 
 
 def _rounded_up(number: Fraction, column: Column) -> str:
