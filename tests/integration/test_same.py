@@ -135,9 +135,10 @@ def test_what_is_no_text_or_too_much_of_it_is_refused(
 
 def test_on_spark_it_is_refused(tmp_path: Path) -> None:
     attributes = {"town": {**QUASI, "same": ["case"]}}
-    spec = make_spec("sc://host", "t", attributes, [{"k_anonymity": {"k": 2}}], tmp_path)
-    with pytest.raises(InputError, match=r"spellings are not made one on Spark yet; write them alike in a view"):
-        warehouse_of(spec)
+    for more in ({}, {"publish": {"url": "duckdb:///out.duckdb"}}):
+        spec = make_spec("sc://host", "t", attributes, [{"k_anonymity": {"k": 2}}], tmp_path, **more)
+        with pytest.raises(InputError, match=r"spellings are not made one on Spark yet; write them alike in a view"):
+            warehouse_of(spec)
 
 
 def test_a_data_frame_is_read_so_too() -> None:

@@ -117,7 +117,7 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         "same: a table of Spark is read twice",
         "warehouse/engines.py",
-        "if warehouse.engine == SPARK.facts.name:",
+        "if engine_of(parse_url(spec.source.url.url)) is SPARK:",
         "if False:",
         tests=(f"{SPELLED}::test_on_spark_it_is_refused",),
     ),

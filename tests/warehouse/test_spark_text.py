@@ -207,7 +207,7 @@ def test_what_is_published_is_what_is_copied_of_a_sensitive_column() -> None:
     table = TableName.parse("wh.stays")
     published = PublishedRanges(Edges(edges=(0, 5)), "spec")
     where = Where(condition_of("paid > 1"), "spec", str(table), ("paid",))
-    rows = RowsPublished(where, {"paid": published}, ("paid",))
+    rows = RowsPublished(where, {}, {}, {"paid": published}, ("paid",))
     session = SparkSession(client, "mine", lambda: None, {table: frozenset({"paid"})}, {table: rows})
     session._described[table] = {"paid": column_of("paid", "int")}
     assert session.columns(table) == {"paid": column_of("paid", "string")}
