@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation.mutation import Mutation
 
 CHECKED = "tests/release/test_checks.py"
+GROUPS = "tests/release/test_group_checks.py"
 PAIRS = f"{CHECKED}::test_the_leaves_that_remain_are_those_of_pairs_of_rows"
 STOPS = f"{CHECKED}::test_a_release_stops_unless_somebody_answers"
 ENDS = f"{CHECKED}::test_a_command_answers_all_and_ends_as_a_release_would"
@@ -204,6 +205,34 @@ CHECKS: tuple[Mutation, ...] = (
         "taken_page, internal=True",
         "taken_page",
         tests=(f"{CHECKED}::test_the_report_has_what_the_ledger_recorded",),
+    ),
+    Mutation(
+        "checks: a block that no model lets stand is one group",
+        "checks/groups.py",
+        "max(2, task.least)",
+        "2",
+        tests=(f"{GROUPS}::test_a_block_that_a_model_suppresses_is_none",),
+    ),
+    Mutation(
+        "checks: who has no household is of the one beside them",
+        "checks/groups.py",
+        "sa.and_(sa.func.count(v) == n, sa.func.min(v) == sa.func.max(v))",
+        "sa.func.min(v) == sa.func.max(v)",
+        tests=(f"{GROUPS}::test_blocks_of_one_household_are_counted",),
+    ),
+    Mutation(
+        "checks: what repeats in many rows is a group",
+        "checks/groups.py",
+        "values < rows <= values * values and few",
+        "values < rows",
+        tests=(f"{GROUPS}::test_it_is_silent_of_what_is_no_group",),
+    ),
+    Mutation(
+        "checks: the groups that are counted are asked about",
+        "checks/groups.py",
+        "not in (spec.entity, spec.groups)",
+        "not in (spec.entity,)",
+        tests=(f"{GROUPS}::test_it_is_silent_of_what_is_no_group",),
     ),
     Mutation(
         "checks: one answer is for every finding of its kind",

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from qblock.checks import values
 from qblock.checks.dependencies import Dependency, dependencies
+from qblock.checks.groups import one_groups
 from qblock.errors import Refused, counted
 from qblock.lattice import Node
 from qblock.results.check import Finding, unsafe
@@ -44,7 +45,7 @@ def _findings(task: Task, told: Iterable[Finding], node: Node | None, today: dat
     findings = [*_single_rows(task), *told]
     for column in values.columns(task):
         findings += _of_column(task.spec, column, today)
-    findings += [] if node is None else _skewed(task, node)
+    findings += [] if node is None else [*_skewed(task, node), *_grouped(task, node)]
     return sorted(_answered(task.spec, findings), key=lambda f: (f.because is not None, f.severity != "unsafe"))
 
 
@@ -140,6 +141,20 @@ def _skewed(task: Task, node: Node) -> Iterator[Finding]:
             sentence = f"in some group {100 * share:.1f} % have one {name}, however many values it counts"
             remedy = f"privacy: [{{recursive_cl_diversity: {{c: 3, l: 2, sensitive: {name}}}}}]"
             yield _warning("skew", name, sentence, remedy, share=round(share, 4))
+
+
+def _grouped(task: Task, node: Node) -> Iterator[Finding]:
+    """Blocks that are one household or another group."""
+    for group in one_groups(task, node):
+        groups = "1 group is" if group.blocks == 1 else f"{group.blocks:,} groups are"
+        sentence = (
+            f"{groups} of one {group.column} each, in {counted(group.rows, 'row')}: k counts its people as if they were "
+            "strangers, and who knows that they are one learns what they share"
+        )
+        remedy = f"groups: {group.column}"
+        if group.column in task.spec.insensitives:
+            remedy = f"attributes: {{{group.column}: identifying}}, and {remedy}"
+        yield _warning("groups", group.column, sentence, remedy, blocks=group.blocks, rows=group.rows)
 
 
 def _answered(spec: Spec, findings: Iterable[Finding]) -> Iterator[Finding]:

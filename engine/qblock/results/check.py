@@ -15,6 +15,8 @@ IN_WORDS = {
     "unknown_codes": "{0} has values that look like codes for unknown, and count as values",
     "unique_sensitive": "many values of {0} are of one row alone",
     "skew": "in some group nearly everybody has one value of {0}",
+    "groups": "some groups are one {0} each: k counts its people as if they were strangers",
+    "volatile": "{0} is a view that gives another answer each time it is read",
     "history": "{0} has dates or ages that cannot be",
 }
 """What a check finds, without a value and a figure."""

@@ -10,7 +10,17 @@ from pydantic.dataclasses import dataclass
 from qblock.spec.fields import key
 from qblock.spec.sources import STRICT
 
-CheckName = Literal["determines", "single_rows", "spellings", "unknown_codes", "unique_sensitive", "skew", "history"]
+CheckName = Literal[
+    "determines",
+    "single_rows",
+    "spellings",
+    "unknown_codes",
+    "unique_sensitive",
+    "skew",
+    "groups",
+    "volatile",
+    "history",
+]
 Because = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
 

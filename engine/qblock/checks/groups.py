@@ -1,0 +1,115 @@
+"""Blocks that are one household, site or family: k people of one group are told apart by nobody who looks for a person,
+and by everybody who looks for the group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.lattice import Node
+from qblock.search.task import Task
+from qblock.source import SourceTable
+from qblock.spec import Spec
+from qblock.spec.repeats import MOST_ROWS
+from qblock.warehouse.queries import whole
+
+NAMED = re.compile(
+    r"(^|_)(hh|household|haushalt|family|familie|couple|dwelling|address|building|site|clinic|practice|centre|center"
+    r"|school|class|cluster|employer|company)($|_)",
+    re.I,
+)
+"""Groups of more than MOST_ROWS rows on average, by their names."""
+
+
+@dataclass(frozen=True)
+class OneGroup:
+    """Blocks of two rows or more, all of which have one value of a column."""
+
+    column: str
+    blocks: int
+    rows: int
+
+
+def one_groups(task: Task, node: Node) -> list[OneGroup]:
+    """The blocks of a node that are one group, by each column that may tell groups. task: of the source as it is."""
+    names = _repeating(task)
+    if not names:
+        return []
+    source = task.source
+    joined, codes = _labelled(source, node)
+    values = [source.expression(name) for name in names]
+    n = sa.func.count()
+    alike = [
+        sa.case((sa.and_(sa.func.count(v) == n, sa.func.min(v) == sa.func.max(v)), 1), else_=0).label(f"one_{i}")
+        for i, v in enumerate(values)
+    ]
+    # Fewer rows than any model lets stand are suppressed.
+    least: sa.ColumnElement[int] = sa.literal_column(str(max(2, task.least)))
+    blocks = (
+        sa.select(n.label("rows"), *alike).select_from(joined).group_by(*codes).having(n >= least).subquery("blocks")
+    )
+    sums = [
+        sa.func.coalesce(whole(sa.func.sum(figure)), 0).label(f"{what}_{i}")
+        for i in range(len(names))
+        for what, figure in (("blocks", blocks.c[f"one_{i}"]), ("rows", blocks.c[f"one_{i}"] * blocks.c.rows))
+    ]
+    (row,) = source.session.fetch(sa.select(*sums)).to_pylist()
+    told = [OneGroup(name, int(row[f"blocks_{i}"]), int(row[f"rows_{i}"])) for i, name in enumerate(names)]
+    return [group for group in told if group.blocks]
+
+
+def _labelled(source: SourceTable, node: Node) -> tuple[sa.FromClause, list[sa.ColumnElement[Any]]]:
+    """The source with its dimension tables, and the code of each label that a node shows."""
+    joined: sa.FromClause = source.relation
+    codes: list[sa.ColumnElement[Any]] = []
+    for i, (name, level) in enumerate(zip(source.quasi_identifiers, node, strict=True)):
+        dimension, hierarchy = source.dimensions[i], source.hierarchies[i]
+        if level == dimension.height:
+            continue
+        table = dimension.table.alias(f"qblock_labels_{i}")
+        joined = joined.outerjoin(table, source.expression(name) == table.c.leaf)
+        default = dimension.null_code if dimension.null_code is not None else dimension.other_code
+        code: sa.ColumnElement[Any] = table.c[f"c{level}"]
+        if default is not None:
+            code = sa.func.coalesce(code, sa.literal_column(str(int(hierarchy.codes[level][default]))))
+        codes.append(code)
+    return joined, codes
+
+
+def _repeating(task: Task) -> list[str]:
+    """The columns that may tell groups: published as they are, or identifying ones that the login may read, whose
+    values have few rows each. What the spec counts groups or people by is not among them."""
+    spec, source = task.spec, task.source
+    known = [name for name in (*spec.insensitives, *_identifying(spec)) if _readable(source, name)]
+    return [name for name in known if _few_rows_each(source, name)]
+
+
+def _identifying(spec: Spec) -> Iterator[str]:
+    for name, attribute in spec.attributes.items():
+        if attribute.role == "identifying" and name not in (spec.entity, spec.groups):
+            yield name
+
+
+def _readable(source: SourceTable, name: str) -> bool:
+    return name in source.relation.c and name in source.columns and source.columns[name].kind in ("integer", "text")
+
+
+def _totals(sizes: sa.Subquery) -> sa.Select[int, int]:
+    """Rows with a value, and distinct values."""
+    return sa.select(whole(sa.func.coalesce(sa.func.sum(sizes.c.n), 0)), sa.func.count()).select_from(sizes)
+
+
+def _few_rows_each(source: SourceTable, name: str) -> bool:
+    value = source.expression(name)
+    groups = sa.select(sa.func.count().label("n")).select_from(source.relation).where(value.is_not(None))
+    sizes = groups.group_by(value).subquery("qblock_sizes")
+    figures = source.session.attempt(_totals(sizes))
+    if figures is None:  # the login may not read it
+        return False
+    rows, values = map(int, figures)
+    few = rows <= MOST_ROWS * values or NAMED.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)) is not None
+    return values < rows <= values * values and few
