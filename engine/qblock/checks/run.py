@@ -148,8 +148,8 @@ def _grouped(task: Task, node: Node) -> Iterator[Finding]:
     for group in one_groups(task, node):
         groups = "1 group is" if group.blocks == 1 else f"{group.blocks:,} groups are"
         sentence = (
-            f"{groups} of one {group.column} each, in {counted(group.rows, 'row')}: k counts its people as if they were "
-            "strangers, and who knows that they are one learns what they share"
+            f"{groups} of one {group.column} each, in {counted(group.rows, 'row')}: k counts its people as strangers, "
+            "and who knows that they are one learns what they share"
         )
         remedy = f"groups: {group.column}"
         if group.column in task.spec.insensitives:
