@@ -6,6 +6,7 @@ from mutation.mutation import Mutation
 
 CHECKED = "tests/release/test_checks.py"
 GROUPS = "tests/release/test_group_checks.py"
+VOLATILE = "tests/release/test_volatile_checks.py"
 PAIRS = f"{CHECKED}::test_the_leaves_that_remain_are_those_of_pairs_of_rows"
 STOPS = f"{CHECKED}::test_a_release_stops_unless_somebody_answers"
 ENDS = f"{CHECKED}::test_a_command_answers_all_and_ends_as_a_release_would"
@@ -233,6 +234,20 @@ CHECKS: tuple[Mutation, ...] = (
         "not in (spec.entity, spec.groups)",
         "not in (spec.entity,)",
         tests=(f"{GROUPS}::test_it_is_silent_of_what_is_no_group",),
+    ),
+    Mutation(
+        "checks: views of views are not followed",
+        "checks/volatile.py",
+        "views += [] if read in views else [read]",
+        "views += []",
+        tests=(f"{VOLATILE}::test_views_of_views_are_followed",),
+    ),
+    Mutation(
+        "checks: a function of another day comes before one of each reading",
+        "checks/volatile.py",
+        "((RANDOM, True), (DATED, False))",
+        "((DATED, False), (RANDOM, True))",
+        tests=(f"{VOLATILE}::test_a_function_of_a_view_is_named",),
     ),
     Mutation(
         "checks: one answer is for every finding of its kind",

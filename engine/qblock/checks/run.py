@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from qblock.checks import values
 from qblock.checks.dependencies import Dependency, dependencies
 from qblock.checks.groups import one_groups
+from qblock.checks.volatile import volatile
 from qblock.errors import Refused, counted
 from qblock.lattice import Node
 from qblock.results.check import Finding, unsafe
@@ -19,6 +20,7 @@ from qblock.search.task import Task
 from qblock.spec import Spec
 from qblock.spec.accepted import CheckName
 from qblock.spellings import PARTS
+from qblock.warehouse.protocol import TableName
 
 WHOLE = re.compile("-?[0-9]+")
 MOST_SHARE = 0.9
@@ -42,7 +44,7 @@ def check_chosen(task: Task, result: SearchResult, today: date) -> list[Finding]
 
 
 def _findings(task: Task, told: Iterable[Finding], node: Node | None, today: date) -> list[Finding]:
-    findings = [*_single_rows(task), *told]
+    findings = [*_single_rows(task), *told, *_volatile(task)]
     for column in values.columns(task):
         findings += _of_column(task.spec, column, today)
     findings += [] if node is None else [*_skewed(task, node), *_grouped(task, node)]
@@ -141,6 +143,21 @@ def _skewed(task: Task, node: Node) -> Iterator[Finding]:
             sentence = f"in some group {100 * share:.1f} % have one {name}, however many values it counts"
             remedy = f"privacy: [{{recursive_cl_diversity: {{c: 3, l: 2, sensitive: {name}}}}}]"
             yield _warning("skew", name, sentence, remedy, share=round(share, 4))
+
+
+def _volatile(task: Task) -> Iterator[Finding]:
+    """A view that is not the same when it is read again."""
+    table = TableName.parse(task.spec.source.table)
+    view = volatile(task.source.session, table)
+    if view is None:
+        return
+    where = "" if view.view == str(table) else f" in {view.view}, which it reads"
+    what = "each run reads others, and versions differ though no row changed"
+    if view.each_reading:
+        what = "the rows that are copied are others than those that were counted"
+    sentence = f"{table} is a view with {view.function}(){where}: {what}"
+    remedy = f"store its rows, and release these: CREATE TABLE {table}_stored AS SELECT * FROM {table}"
+    yield _warning("volatile", str(table), sentence, remedy)
 
 
 def _grouped(task: Task, node: Node) -> Iterator[Finding]:

@@ -126,6 +126,11 @@ class DuckdbFacts:
         query = f"SELECT 1 FROM duckdb_views() WHERE {self._there(table)} AND view_name = {quote_text(table.name)}"
         return connection.exec_driver_sql(query).first() is not None
 
+    def definition(self, connection: sa.Connection, table: TableName) -> str | None:
+        query = f"SELECT sql FROM duckdb_views() WHERE {self._there(table)} AND view_name = {quote_text(table.name)}"
+        row = connection.exec_driver_sql(query).first()
+        return None if row is None else str(row[0])
+
     def tables(self, connection: sa.Connection) -> list[str]:
         query = sa.text(
             "SELECT schema_name, table_name FROM (SELECT database_name, schema_name, table_name FROM duckdb_tables() "

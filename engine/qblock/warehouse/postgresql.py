@@ -138,6 +138,11 @@ class PostgresqlFacts:
         query = sa.text("SELECT relkind IN ('v', 'f') FROM pg_class WHERE oid = to_regclass(:name)")
         return bool(connection.execute(query, {"name": table.quoted}).scalar())
 
+    def definition(self, connection: sa.Connection, table: TableName) -> str | None:
+        query = sa.text("SELECT pg_get_viewdef(oid) FROM pg_class WHERE relkind = 'v' AND oid = to_regclass(:name)")
+        text = connection.execute(query, {"name": table.quoted}).scalar()
+        return None if text is None else str(text)
+
     def tables(self, connection: sa.Connection) -> list[str]:
         query = sa.text(
             "SELECT table_schema || '.' || table_name FROM information_schema.tables "

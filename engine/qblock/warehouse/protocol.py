@@ -183,6 +183,9 @@ class Facts(Protocol):
     def computed(self, connection: sa.Connection, table: TableName) -> bool:
         """Whether rows are computed whenever they are read: those of a view, or of another server's table."""
 
+    def definition(self, connection: sa.Connection, table: TableName) -> str | None:
+        """The text of the query that a view stands for; None of what is none, or where it is not known."""
+
     def tables(self, connection: sa.Connection) -> list[str]:
         """Names that a user could have meant, `schema.table`."""
 
@@ -513,6 +516,12 @@ class Session:
         self._sent += 1
         with translated(self._facts):
             return self._facts.computed(self.connection, self._home(table))
+
+    def definition(self, table: TableName) -> str | None:
+        """The text of the query that a view stands for; None of what is none, or where it is not known."""
+        self._sent += 1
+        with translated(self._facts):
+            return self._facts.definition(self.connection, self._home(table))
 
     def comparable(self, column: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
         """The column in the type that its values are compared in."""

@@ -185,6 +185,9 @@ class SparkFacts:
     def computed(self, connection: sa.Connection, table: TableName) -> bool:
         return False
 
+    def definition(self, connection: sa.Connection, table: TableName) -> str | None:
+        return None  # what is read is a copy
+
     def tables(self, connection: sa.Connection) -> list[str]:
         raise NotImplementedError
 
