@@ -32,7 +32,7 @@ versions: {{newcomers: {{within: 1, box: 6}}}}
 search: {{recoding: multidimensional}}
 {target}
 """
-ON_SPARK = """private: {{url: "sqlite:///qblock/ledger.sqlite", path: {folder}/private}}
+ON_SPARK = """private: {{url: "{ledger}", path: {folder}/private}}
 publish: {{{url}path: {folder}/published, readers_checked: by operator}}"""
 THERE = {"spark", "localhost"}
 """Sources on the server: by its address, and by a name that makes it another one."""
@@ -43,7 +43,7 @@ class Place:
 
     def __init__(self, client: Any, hive: tuple[str, Path], folder: Path, server: Callable[[], str]) -> None:
         self.client, self.hive, self.folder, self.server = client, hive, folder, server
-        self.url = self.there = ""
+        self.url = self.there = self.private = ""
 
     def write(self, source: str, columns: dict[str, list[Any]]) -> None:
         """Make the source anew with these rows."""
@@ -62,17 +62,25 @@ class Place:
                 connection.execute("DROP TABLE IF EXISTS people")
             create_table(self.url, "people", columns)
 
-    def release(self, source: str, publish: str) -> Release:
+    def ledger(self, private: str) -> str:
+        """The URL of ledger and crosswalk; of a release file "" where they are beside the spec."""
+        if private == "in a database":
+            self.private = self.private or self.server()
+        urls = {"beside": "", "in a folder": "sqlite:///elsewhere/ledger.sqlite", "in a database": self.private}
+        return urls[private]
+
+    def release(self, source: str, publish: str, private: str = "beside") -> Release:
         url = {"spark": self.hive[0], "localhost": self.hive[0].replace("127.0.0.1", "localhost")}.get(source, self.url)
         given = {
             "parquet": "{file: people.parquet}",
             "duckdb": '{url: "duckdb:///w.duckdb", table: people}',
             "postgresql": f'{{url: "{url}", table: people}}',
         }.get(source, f'{{url: "{url}", table: clinic.people}}')
+        ledger = self.ledger(private)
+        place = {"folder": self.hive[1], "url": f'url: "{self.hive[0]}", ', "ledger": ledger}
         target = {
-            "file": 'publish: {url: "duckdb:///out.duckdb"}',
-            "spark": ON_SPARK.format(folder=self.hive[1], url=f'url: "{self.hive[0]}", '),
-            "in place": ON_SPARK.format(folder=self.hive[1], url=""),
+            "file": 'publish: {url: "duckdb:///out.duckdb"}' + (f'\nprivate: {{url: "{ledger}"}}' if ledger else ""),
+            "spark": ON_SPARK.format(**place),
         }.get(publish)
         if target is None:
             self.there = self.there or self.server()
@@ -110,18 +118,22 @@ def digest(tmp_path_factory: pytest.TempPathFactory) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("source", "publish"),
-    [("spark", place) for place in ("file", "database")]
-    + [(source, "spark") for source in ("duckdb", "parquet", "postgresql", "localhost")],
+    ("source", "publish", "private"),
+    [("spark", "database", "beside")]
+    + [("spark", "file", private) for private in ("beside", "in a folder", "in a database")]
+    + [(source, "spark", "in a folder") for source in ("duckdb", "parquet", "postgresql", "localhost")]
+    + [("parquet", "spark", "in a database")],
 )
-def test_a_release_from_or_to_a_spark_server(place: Place, source: str, publish: str, digest: str) -> None:
+def test_a_release_from_or_to_a_spark_server(
+    place: Place, source: str, publish: str, private: str, digest: str
+) -> None:
     place.write(source, COLUMNS)
-    release = place.release(source, publish)
+    release = place.release(source, publish, private)
     first = release.publish()
     assert (first.digest, first.rows, place.rows(publish)) == (digest, 36, 36)
     assert release.publish().status == "unchanged"
     place.write(source, {name: [*values, *MORE[name]] for name, values in COLUMNS.items()})
-    release = place.release(source, publish)
+    release = place.release(source, publish, private)
     second = release.publish()
     assert (second.status, second.version, second.rows) == ("published", 2, 48)
     release.rollback(1)
@@ -170,7 +182,7 @@ def test_values_of_each_type_arrive_as_they_are(
     client.sql(f"INSERT INTO clinic.typed VALUES {rows}")
     given = {"url": hive[0], "columns": "\n  ".join(f"{name}: insensitive" for name in KINDS)}
     targets = (
-        ON_SPARK.format(folder=hive[1], url=""),
+        ON_SPARK.format(folder=hive[1], url="", ledger="sqlite:///qblock/ledger.sqlite"),
         'publish: {url: "duckdb:///out.duckdb"}',
         f'publish: {{url: "{postgresql_url}", schema: published}}',
     )
