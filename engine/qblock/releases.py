@@ -14,7 +14,7 @@ from qblock.errors import InputError, QblockError, hide_all_tracebacks
 from qblock.files import OwnFile
 from qblock.spec import Spec, load_spec, spec_of
 from qblock.spec.fields import duration
-from qblock.spec.model import Search
+from qblock.spec.sections import Search
 
 if TYPE_CHECKING:
     import pyarrow as pa

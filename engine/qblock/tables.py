@@ -37,7 +37,7 @@ from qblock.search.beliefs import Attacker, BayesAdversary
 from qblock.search.result import refusal
 from qblock.search.run import open_task, recoded, run_search
 from qblock.spec import Spec, spec_of
-from qblock.spec.model import ROLES
+from qblock.spec.sections import ROLES
 from qblock.spec.source_file import ColumnType, ending
 from qblock.warehouse.arrow import taken, taken_schema
 from qblock.warehouse.copied import CopiedWarehouse, SourceFacts, check_names

@@ -16,7 +16,7 @@ from qblock.ledger.history import history
 from qblock.ledger.stores import store_of
 from qblock.release.preview import preview
 from qblock.spec import read_spec
-from qblock.spec.model import Newcomers
+from qblock.spec.sections import Newcomers
 from qblock.versions.crosswalk import open_crosswalk
 from qblock.versions.pending.decision import rules_of
 from release.jobs import Job, MakeJob

@@ -22,8 +22,8 @@ from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 from qblock.search.utility import MARGINAL, Metrics
 from qblock.spec import Spec, read_spec
-from qblock.spec.model import Search
 from qblock.spec.schema import json_schema
+from qblock.spec.sections import Search
 from qblock.spec.workload import Between, DrawnWorkload, WrittenWorkload
 
 from .whole import HIERARCHIES, NUMBERS, load, rows_of, slow, text_of

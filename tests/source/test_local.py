@@ -21,7 +21,7 @@ from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 from qblock.source.open import fits_memory
 from qblock.spec import Spec
-from qblock.spec.model import Search
+from qblock.spec.sections import Search
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.spark import SparkSession

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from qblock.models import BY_NAME
-from qblock.spec import Spec, model, privacy, read_spec, sources, spec_digest, workload
+from qblock.spec import Spec, accepted, model, privacy, read_spec, sections, sources, spec_digest, workload
 from qblock.spec.digest import FORMAT, LEFT_OUT, canonical, defaults_of
 
 FILES = sorted((Path(__file__).parent / "formats").glob("*.yaml"))
@@ -20,15 +20,15 @@ GOLDEN = {
 }
 CLASSES: list[type] = [
     *(
-        model.Accepted,
+        accepted.Accepted,
         model.Spec,
-        model.Attribute,
-        model.Source,
-        model.Search,
-        model.Box,
-        model.Publish,
-        model.Newcomers,
-        model.Versions,
+        sections.Attribute,
+        sections.Source,
+        sections.Search,
+        sections.Box,
+        sections.Publish,
+        sections.Newcomers,
+        sections.Versions,
         model.Requirement,
     ),
     *(sources.Suppress, sources.Digits, sources.Ranges, sources.Dates, sources.CsvFile, sources.DimensionTable),

@@ -22,7 +22,7 @@ from qblock.release.apply import release
 from qblock.release.result import waiting_words
 from qblock.search.boxes.recoded import shares_in_words
 from qblock.spec import Spec, load_spec
-from qblock.spec.model import WEIGHTS_NAME
+from qblock.spec.sections import WEIGHTS_NAME
 from qblock.warehouse import duckdb_session, postgresql_session
 from qblock.warehouse.engines import database_file, parse_url
 

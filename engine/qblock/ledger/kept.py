@@ -16,7 +16,7 @@ from qblock.blocks import Reference
 from qblock.errors import QblockError
 from qblock.ledger.events import canonical
 from qblock.ledger.schema import tables
-from qblock.spec.model import RangesShown, Role
+from qblock.spec.sections import RangesShown, Role
 from qblock.warehouse.protocol import Kind
 
 

@@ -38,7 +38,7 @@ from qblock.profiling.profiles import FEW, Table, profile
 from qblock.profiling.ranges import with_edges, with_ends, with_finest
 from qblock.profiling.text_types import TextTypes, recognize
 from qblock.profiling.unique_sets import UniqueSet
-from qblock.spec.model import WEIGHTS_NAME
+from qblock.spec.sections import WEIGHTS_NAME
 from qblock.spec.source_file import ending
 from qblock.warehouse import TableName, Warehouse
 from qblock.warehouse.engines import ENGINES, database_file, files_warehouse, only_reads, open_warehouse, parse_url

@@ -19,7 +19,7 @@ from qblock.hierarchy.labels import texts
 from qblock.ledger.kept import PublishedColumn
 from qblock.source import SourceTable, reader_of
 from qblock.spec import Spec
-from qblock.spec.model import RangesShown
+from qblock.spec.sections import RangesShown
 from qblock.warehouse.arrow import whole_numbers
 from qblock.warehouse.engines import ENGINES, published_type
 from qblock.warehouse.protocol import Column, Kind, RawType, Session

@@ -20,7 +20,7 @@ from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.source.columns import WEIGHT, checked_columns
 from qblock.spec import Spec
-from qblock.spec.model import WEIGHTS_NAME, RangesShown
+from qblock.spec.sections import WEIGHTS_NAME, RangesShown
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES, published_type
 from qblock.warehouse.protocol import Column, RawType, Session, TableName

@@ -14,7 +14,7 @@ from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
 from qblock.spec import Spec
-from qblock.spec.model import RangesShown
+from qblock.spec.sections import RangesShown
 from qblock.versions.recorded import UNPROTECTED
 
 KEPT_MAP = "the published recoding map was kept: all versions that are checked together have the same boxes"

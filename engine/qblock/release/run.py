@@ -41,7 +41,7 @@ from qblock.source import SourceTable
 from qblock.source.levels import leaf_marks, stated_attributes
 from qblock.spec import Spec, spec_digest
 from qblock.spec.digest import canonical as canonical_spec
-from qblock.spec.model import RangesShown
+from qblock.spec.sections import RangesShown
 from qblock.versions.later import joint_check, later_versions
 from qblock.versions.policy import common
 

@@ -23,7 +23,7 @@ from qblock.source import Admitted, SourceTable, open_recoded, open_source
 from qblock.source.columns import repeated_people
 from qblock.source.open import local_frequency_sets, worth_moving
 from qblock.spec import Spec
-from qblock.spec.model import Box
+from qblock.spec.sections import Box
 from qblock.warehouse import Warehouse, warehouse_of
 from qblock.warehouse.driver_errors import drivers_translated
 from qblock.warehouse.engines import ENGINES, local_warehouse

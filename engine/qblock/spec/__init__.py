@@ -5,16 +5,9 @@ from __future__ import annotations
 from qblock.spec.digest import spec_digest
 from qblock.spec.fields import SecretUrl, table_parts
 from qblock.spec.load import load_spec, read_spec, spec_of, table_as_it_stands
-from qblock.spec.model import (
-    Attribute,
-    Publish,
-    Search,
-    Source,
-    Spec,
-    Versions,
-    suppressed_rows_allowed,
-)
+from qblock.spec.model import Spec, suppressed_rows_allowed
 from qblock.spec.privacy import GuardTable, PriorTable, PriorValues, Requirement
+from qblock.spec.sections import Attribute, Publish, Search, Source, Versions
 from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, Edges, HierarchySource, Ranges, Suppress
 
 __all__ = [

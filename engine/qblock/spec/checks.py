@@ -8,8 +8,9 @@ from qblock.errors import choices
 from qblock.metrics import METRICS
 from qblock.models.anonymity import why_no_projections
 from qblock.spec.document import Document, Path, Scalar
-from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, WEIGHTS_NAME, Spec
+from qblock.spec.model import Spec
 from qblock.spec.privacy import Requirement
+from qblock.spec.sections import BOUND_ENDS, HELPER_VIEWS, ROLES, WEIGHTS_NAME
 from qblock.spec.sources import CsvFile, DimensionTable, Edges, Ranges, TaxonomyLevel
 
 ONLY: dict[str, tuple[str, ...]] = {

@@ -14,8 +14,9 @@ from pydantic.dataclasses import is_pydantic_dataclass
 from qblock.canonical import canonical as json_text
 from qblock.models import Model, parameters_of
 from qblock.spec.condition import condition_of
-from qblock.spec.model import Publish, Search, Source, Spec, Versions
+from qblock.spec.model import Spec
 from qblock.spec.privacy import Requirement
+from qblock.spec.sections import Publish, Search, Source, Versions
 
 FORMAT = 2
 """The number that canonical forms start with. Another default, or another meaning of a key, takes the next number

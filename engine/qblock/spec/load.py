@@ -18,8 +18,9 @@ from qblock.files import read_input
 from qblock.spec import checks
 from qblock.spec.document import Document, document_of, parse
 from qblock.spec.document import Path as Place
-from qblock.spec.model import ROLES, Origin, Spec
+from qblock.spec.model import Origin, Spec
 from qblock.spec.privacy import requirements
+from qblock.spec.sections import ROLES
 from qblock.spec.source_file import read_source_file
 from qblock.spec.sources import FORMS, Published
 from qblock.spec.urls import has_password

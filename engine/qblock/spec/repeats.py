@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from qblock.spec.model import Role
+from qblock.spec.sections import Role
 
 IDS = re.compile(
     r"(^|_)(id|ids|uid|uuid|guid|ssn|iban|mrn|email|e_mail|phone|person|patient|customer|client|user|member|account)($|_)",

@@ -12,8 +12,8 @@ from qblock.models.base import Kind, Parameter
 from qblock.spec.checks import NULLS, ONLY
 from qblock.spec.fields import closed_object, described, limits, plain_number
 from qblock.spec.load import ADAPTER
-from qblock.spec.model import ROLES
 from qblock.spec.privacy import KINDS, TABLE, parameters, required
+from qblock.spec.sections import ROLES
 from qblock.spec.source_file import ALSO, WORDS
 
 Schema = dict[str, Any]

@@ -17,7 +17,7 @@ from qblock.search.boxes.division import divide, of_levels
 from qblock.source import Recoding, SourceTable, ladders_of, leaf_codes, leaf_texts, stated_map
 from qblock.source.columns import Scan
 from qblock.spec import Spec
-from qblock.spec.model import Newcomers
+from qblock.spec.sections import Newcomers
 from qblock.versions.batching.cohort import Together
 from qblock.versions.batching.proposals import Due, every
 from qblock.versions.batching.rules import Rules

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from qblock.blocks import Reference
 from qblock.source import SourceTable
 from qblock.spec import Spec
-from qblock.spec.model import Newcomers
+from qblock.spec.sections import Newcomers
 from qblock.versions.batching.cohort import ByValues, Sizes, Values, added, size_of, size_of_bundles
 from qblock.versions.batching.proposals import by_block, in_cohorts, nobody
 from qblock.versions.batching.rules import Coin, Rules, combine_rules, no_coin, private_coin, rules_for

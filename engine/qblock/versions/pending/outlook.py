@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from qblock.source import SourceTable
-from qblock.spec.model import Newcomers
+from qblock.spec.sections import Newcomers
 from qblock.versions.batching.cohort import Sizes
 from qblock.versions.batching.proposals import in_cells, stale_cells, touched, whole_cells
 from qblock.versions.batching.rules import Rules
