@@ -7,6 +7,7 @@ from mutation.mutation import Mutation
 CHECKED = "tests/release/test_checks.py"
 GROUPS = "tests/release/test_group_checks.py"
 VOLATILE = "tests/release/test_volatile_checks.py"
+HISTORY = "tests/release/test_history_checks.py"
 PAIRS = f"{CHECKED}::test_the_leaves_that_remain_are_those_of_pairs_of_rows"
 STOPS = f"{CHECKED}::test_a_release_stops_unless_somebody_answers"
 ENDS = f"{CHECKED}::test_a_command_answers_all_and_ends_as_a_release_would"
@@ -248,6 +249,27 @@ CHECKS: tuple[Mutation, ...] = (
         "((RANDOM, True), (DATED, False))",
         "((DATED, False), (RANDOM, True))",
         tests=(f"{VOLATILE}::test_a_function_of_a_view_is_named",),
+    ),
+    Mutation(
+        "checks: what the condition looks at is asked about",
+        "checks/history.py",
+        "name in used or (part",
+        "(part",
+        tests=(f"{HISTORY}::test_what_the_condition_looks_at_is_no_finding",),
+    ),
+    Mutation(
+        "checks: a day that is far away is an end",
+        "checks/history.py",
+        "sa.and_(value.is_not(None), value < far)",
+        "value.is_not(None)",
+        tests=(f"{HISTORY}::test_rows_that_are_over_are_counted",),
+    ),
+    Mutation(
+        "checks: the time of storing is told by the name alone",
+        "checks/history.py",
+        "if source.columns[name].kind in DATES and STORED",
+        "if STORED",
+        tests=(f"{HISTORY}::test_the_time_of_storing_is_told_by_name_and_kind",),
     ),
     Mutation(
         "checks: one answer is for every finding of its kind",

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from qblock.checks import values
 from qblock.checks.dependencies import Dependency, dependencies
 from qblock.checks.groups import one_groups
+from qblock.checks.history import stored_times, superseded
 from qblock.checks.volatile import volatile
 from qblock.errors import Refused, counted
 from qblock.lattice import Node
@@ -44,7 +45,7 @@ def check_chosen(task: Task, result: SearchResult, today: date) -> list[Finding]
 
 
 def _findings(task: Task, told: Iterable[Finding], node: Node | None, today: date) -> list[Finding]:
-    findings = [*_single_rows(task), *told, *_volatile(task)]
+    findings = [*_single_rows(task), *told, *_volatile(task), *_history(task)]
     for column in values.columns(task):
         findings += _of_column(task.spec, column, today)
     findings += [] if node is None else [*_skewed(task, node), *_grouped(task, node)]
@@ -158,6 +159,21 @@ def _volatile(task: Task) -> Iterator[Finding]:
     sentence = f"{table} is a view with {view.function}(){where}: {what}"
     remedy = f"store its rows, and release these: CREATE TABLE {table}_stored AS SELECT * FROM {table}"
     yield _warning("volatile", str(table), sentence, remedy)
+
+
+def _history(task: Task) -> Iterator[Finding]:
+    """Rows that are no longer true, and times at which rows were stored."""
+    for ended in superseded(task):
+        name = ended.column
+        sentence = (
+            f"{name} says of {counted(ended.rows, 'row')} that they are no longer true, and they are released as the "
+            "others are: who has two states is counted twice"
+        )
+        remedy = f'source: {{where: "{ended.current}"}}'
+        yield _warning("history", name, sentence, remedy, rows=ended.rows)
+    for name in stored_times(task):
+        sentence = f"{name} reads like the time at which a row was stored: nobody outside knows it, and it takes detail"
+        yield _warning("history", name, sentence, f"attributes: {{{name}: identifying}}")
 
 
 def _grouped(task: Task, node: Node) -> Iterator[Finding]:

@@ -226,6 +226,12 @@ def _name(name: str) -> str:
     return str(ColumnName(name))
 
 
+def part_of(name: str) -> Part | None:
+    """What a column of this name is for, where it may only mean a history."""
+    strong: tuple[Part, ...] = ("valid_from", "valid_until", "current", "deleted")
+    return next((part for part in strong if _pattern(part).fullmatch(folded(name).strip("_"))), None)
+
+
 def _of(proposals: Sequence[Proposal], part: Part) -> list[Profile]:
     """The columns whose name says so."""
     return [p.profile for p in proposals if _pattern(part).fullmatch(folded(p.name).strip("_"))]

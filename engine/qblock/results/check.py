@@ -17,7 +17,7 @@ IN_WORDS = {
     "skew": "in some group nearly everybody has one value of {0}",
     "groups": "some groups are one {0} each: k counts its people as if they were strangers",
     "volatile": "{0} is a view that gives another answer each time it is read",
-    "history": "{0} has dates or ages that cannot be",
+    "history": "{0} has dates or ages that cannot be, tells of rows that are no longer true, or when a row was stored",
 }
 """What a check finds, without a value and a figure."""
 
