@@ -66,6 +66,9 @@ def test_what_the_condition_looks_at_is_no_finding(make_job: MakeJob) -> None:
     job.settings["source"]["where"] = "is_current"
     # All that are left are true.
     assert set(told(job)) == {"deleted_flag"}
+    job.settings["source"]["where"] = "valid_to >= '2000-01-01'"
+    # Of every row, by somebody who knows that column.
+    assert told(job) == {"is_current": ROWS // 3, "deleted_flag": 4}
 
 
 @pytest.mark.parametrize("said", ["an end of something else", "all over", "numbers"])
