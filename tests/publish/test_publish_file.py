@@ -77,9 +77,9 @@ def test_a_target_that_cannot_be_a_file(job: Job, name: str) -> None:
         publish_to(job, name).run()
 
 
-def test_spark_is_no_target(job: Job) -> None:
+def test_spark_is_no_target_without_a_place_for_private_state(job: Job) -> None:
     job.settings["publish"] = job.settings["publish"] | {"url": "sc://localhost"}
-    with pytest.raises(InputError, match=r"the release is a DuckDB file, or in PostgreSQL"):
+    with pytest.raises(InputError, match=r"Spark cannot hold the ledger of a release; give it a database: private: "):
         job.run()
 
 
