@@ -27,7 +27,7 @@ from qblock.warehouse import TableName, spark_client
 from qblock.warehouse.condition import Where
 from qblock.warehouse.engines import parse_url
 from qblock.warehouse.faults import Unreachable, shown_url
-from qblock.warehouse.published import PublishedRanges, RowsPublished
+from qblock.warehouse.published import PublishedRanges, RowsPublished, Unknown
 from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_client import connect_url, explained
 from qblock.warehouse.spark_facts import SparkDialect, column_of
@@ -220,3 +220,19 @@ def test_what_is_published_is_what_is_copied_of_a_sensitive_column() -> None:
         f"ELSE :p4 END AS `paid` FROM `wh`.`stays` WHERE {column} > CAST(:p5 AS integer)) AS `qblock_kept`"
     )
     assert list(state.parameters.values()) == ["0", "<0", "5", "[0, 5)", ">=5", "1"]
+
+
+def test_a_code_for_unknown_is_copied_as_null() -> None:
+    client: Any = Recorded()
+    table = TableName.parse("wh.stays")
+    rows = RowsPublished(None, {"age": Unknown(("-1", "999"), "spec")}, {}, {}, ("age",))
+    session = SparkSession(client, "mine", lambda: None, {table: frozenset({"age"})}, {table: rows})
+    session._described[table] = {"age": column_of("age", "int")}
+    assert session.columns(table) == {"age": column_of("age", "int")}
+    compiled: Any = session._query(table, ["age"]).compile(dialect=SparkDialect())
+    state = compiled.construct_expanded_state({})
+    assert re.sub(r"\s+", " ", state.statement) == (
+        "SELECT `qblock_kept`.`age` FROM (SELECT CASE WHEN (`wh`.`stays`.`age` IN (CAST(:p0 AS integer), "
+        "CAST(:p1 AS integer))) THEN NULL ELSE `wh`.`stays`.`age` END AS `age` FROM `wh`.`stays`) AS `qblock_kept`"
+    )
+    assert list(state.parameters.values()) == ["-1", "999"]
