@@ -24,6 +24,7 @@ from qblock.ledger.stores import store_of
 from qblock.release.taken import Taken, taken_of
 from qblock.releases import Release
 from qblock.report.read import read_report
+from qblock.results.check import figures_in_words
 from qblock.search.run import open_task
 from qblock.spellings import plain
 from release.jobs import Job, MakeJob
@@ -219,7 +220,7 @@ def test_the_report_has_what_the_ledger_recorded(make_job: MakeJob, monkeypatch:
     told = [(f.check, f.columns, f.because) for f in report.inside.taken.findings]
     reasons = [("determines", (a["column"], a["of"]), a["because"]) for a in ANSWERED]
     assert sorted(told, key=str) == sorted([*reasons, ("spellings", ("disease",), None)], key=str)
-    assert report.inside.taken.findings[-1].figure == "values 6, without 3"
+    assert report.inside.taken.findings[-1].figure == "6 values are 3"
     for form in ("html", "md"):
         text = report.text(form)  # type: ignore[arg-type]
         assert "born is published as it is and tells age" in text
@@ -296,3 +297,31 @@ def test_what_is_accepted_says_why(make_job: MakeJob) -> None:
         job.set(accept=[{"check": "determines", "column": "born", "of": "age"}]).run()
     with pytest.raises(InputError, match="check"):
         job.set(accept=[{"check": "determined", "column": "born", "because": "x"}]).run()
+
+
+def test_figures_of_every_check_have_words() -> None:
+    figures: dict[str, dict[str, float]] = {
+        "determines": {"without": 9.4, "left": 1.0, "k": 1500},
+        "spellings": {"values": 6, "without": 3},
+        "unknown_codes": {"rows": 97, "values": 1},
+        "unique_sensitive": {"rows": 329, "values": 508},
+        "skew": {"share": 0.97},
+        "groups": {"blocks": 4, "rows": 20},
+        "history": {"rows": 2},
+    }
+    said = [figures_in_words(check, ("born", "age"), figure) for check, figure in figures.items()]
+    assert (
+        said[0]
+        == "9.4 values remain for who reads the label, 1.0 for who reads born, too; the smallest group is 1,500 then"
+    )
+    assert said[1:] == [
+        "6 values are 3",
+        "97 rows",
+        "329 of 508 values",
+        "97.0% of the group",
+        "4 groups, 20 rows",
+        "2 rows",
+    ]
+    assert not any(name in text for text in said for name in ("{", "without "))
+    assert figures_in_words("later", ("x",), {"some_rows": 3}) == "some rows 3"
+    assert figures_in_words("volatile", ("x",), {}) == ""

@@ -22,7 +22,7 @@ from qblock.release.taken import reasons_of, taken_of
 from qblock.release.verify import verify
 from qblock.report.what_if import MOST_SEARCHED, Candidates, measure_of, searched, what_if
 from qblock.results.base import Guarantee
-from qblock.results.check import in_words
+from qblock.results.check import figures_in_words, in_words
 from qblock.results.release import History, MarginTrend
 from qblock.results.report import (
     BeliefShown,
@@ -142,7 +142,7 @@ def _taken(spec: Spec, past: History, version: int | None) -> TakenAtVersion | N
             in_words=in_words(taken.check, taken.columns),
             accepted=taken.accepted,
             because=taken.because,
-            figure=", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in taken.figure.items()),
+            figure=figures_in_words(taken.check, taken.columns, taken.figure),
         )
         for taken in recorded
     )

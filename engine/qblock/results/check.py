@@ -17,9 +17,30 @@ IN_WORDS = {
     "skew": "in some group nearly everybody has one value of {0}",
     "groups": "some groups are one {0} each: k counts its people as if they were strangers",
     "volatile": "{0} is a view that gives another answer each time it is read",
-    "history": "{0} has dates or ages that cannot be, tells of rows that are no longer true, or when a row was stored",
+    "history": "{0} has dates or ages that cannot be, or tells of rows that are over, or of when a row was stored",
 }
 """What a check finds, without a value and a figure."""
+
+
+FIGURES = {
+    "determines": "{without:.1f} values remain for who reads the label, {left:.1f} for who reads {0}, too; the "
+    "smallest group is {k:,} then",
+    "spellings": "{values:,} values are {without:,}",
+    "unknown_codes": "{rows:,} rows",
+    "unique_sensitive": "{rows:,} of {values:,} values",
+    "skew": "{share:.1%} of the group",
+    "groups": "{blocks:,} groups, {rows:,} rows",
+    "history": "{rows:,} rows",
+}
+"""The figures of a check in words."""
+
+
+def figures_in_words(check: str, columns: Sequence[str], figure: Mapping[str, float]) -> str:
+    """What a check has counted; as names and numbers where this program does not know them."""
+    try:
+        return FIGURES[check].format(*columns, **figure) if figure else ""
+    except (KeyError, IndexError, ValueError):
+        return ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in figure.items())
 
 
 def in_words(check: str, columns: Sequence[str]) -> str:
