@@ -242,6 +242,19 @@ def test_a_reason_whose_spec_was_altered_is_not_given(make_job: MakeJob) -> None
     assert "the ledger no longer has the spec that said why" in read_report(job.spec, internal=True).text()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "remedy"), [(float, "publish_as: {ranges: [...]}"), (str, "round disease in a view, or")]
+)
+def test_a_value_of_nearly_every_row_is_published_coarser_where_it_is_a_number(
+    make_job: MakeJob, wrong: Any, remedy: str
+) -> None:
+    columns = people()
+    job = job_of(make_job, columns | {"disease": [wrong(i + 0.5) for i in range(len(columns["disease"]))]})
+    (finding,) = [f for f in Release(job.spec).check().checks if f.check == "unique_sensitive"]
+    assert remedy in finding.remedy
+    assert "or ask for t_closeness or epsilon_m_anonymity of it" in finding.remedy
+
+
 def of_values(kind: str, rows: dict[str, int], name: str = "c", sensitive: bool = False) -> Column:
     return Column(name, kind, sensitive, rows)
 

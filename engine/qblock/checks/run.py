@@ -22,6 +22,7 @@ from qblock.spec import Spec
 from qblock.spec.accepted import CheckName
 from qblock.spellings import PARTS
 from qblock.warehouse.protocol import TableName
+from qblock.warehouse.values import NUMERIC
 
 WHOLE = re.compile("-?[0-9]+")
 MOST_SHARE = 0.9
@@ -117,7 +118,10 @@ def _of_column(spec: Spec, column: values.Column, today: date) -> Iterator[Findi
             f"{alone[0]} of {alone[1]} values of {name} are of one row alone: l counts nothing there, and who knows "
             "one finds the row"
         )
-        remedy = f"round {name} in a view, or ask for t_closeness or epsilon_m_anonymity of it"
+        coarser = f"round {name} in a view"
+        if column.kind in NUMERIC:
+            coarser = f"attributes: {{{name}: {{publish_as: {{ranges: [...]}}}}}}"
+        remedy = f"{coarser}, or ask for t_closeness or epsilon_m_anonymity of it"
         yield _warning("unique_sensitive", name, sentence, remedy, rows=alone[0], values=alone[1])
     impossible = values.impossible(column, today)
     if impossible is not None:
