@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qblock.profiling.words import folded, numbers_rows, private_topic, suggests
+from qblock.history_names import folded
+from qblock.profiling.words import numbers_rows, private_topic, suggests
 
 
 def kinds(name: str) -> list[str]:

@@ -13,8 +13,9 @@ import pytest
 
 from qblock.api import ProposedColumn
 from qblock.cli.start import ask_sensitive, parse_columns
+from qblock.history_names import folded
 from qblock.profiling.columns import MOST_COLUMNS, MOST_NODES
-from qblock.profiling.words import folded, private_topic, suggests
+from qblock.profiling.words import private_topic, suggests
 from qblock.spec import load_spec
 
 PRIVATE = {

@@ -9,8 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.profiling.history import FAR, part_of
-from qblock.profiling.words import WORDS
+from qblock.history_names import FAR, sure_part, words
 from qblock.search.task import Task
 from qblock.spec.condition import columns_of, condition_of
 from qblock.warehouse.protocol import Column, TableName
@@ -42,9 +41,9 @@ def superseded(task: Task) -> Iterator[Superseded]:
     used = () if spec.source.where is None else columns_of(condition_of(spec.source.where))
     table = TableName.parse(spec.source.table)
     columns = session.columns(table)
-    begins = any(part_of(name) == "valid_from" for name in columns)
+    begins = any(sure_part(name) == "valid_from" for name in columns)
     for name, column in columns.items():
-        part = part_of(name)
+        part = sure_part(name)
         if name in used or (part == "valid_until" and not begins):
             continue
         relation = session.relation(table, [name])
@@ -66,8 +65,8 @@ def _over(relation: sa.FromClause, column: Column, part: str | None) -> sa.Colum
         return value if part == "deleted" else sa.not_(value)
     if column.kind != "text":
         return None
-    words = WORDS["history"]["yes" if part == "deleted" else "no"]
-    return sa.func.lower(value).in_([sa.literal_column(f"'{word}'") for word in words])
+    said = words("yes" if part == "deleted" else "no")
+    return sa.func.lower(value).in_([sa.literal_column(f"'{word}'") for word in said])
 
 
 def _figures(relation: sa.FromClause, value: sa.ColumnElement[Any], over: sa.ColumnElement[bool]) -> sa.Select[Any]:

@@ -48,13 +48,13 @@ def volatile(session: Session, table: TableName) -> Volatile | None:
 
 def _called(session: Session, table: TableName) -> Iterator[tuple[TableName, str]]:
     """Each function that a view calls, or one that it reads, with that view."""
-    from sqlglot import exp
-
     views = [table]
     for view in views:
         tree = _parsed(session, view)
         if tree is None:
             continue
+        from sqlglot import exp
+
         named = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
         for node in tree.walk():
             if isinstance(node, exp.Table) and node.name and (node.db or node.name not in named):
@@ -77,12 +77,17 @@ def _name(node: exp.Func | exp.TableSample) -> str:
 
 
 def _parsed(session: Session, view: TableName) -> exp.Expr | None:
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
     dialect = DIALECTS.get(session.engine)
     try:
         text = None if dialect is None else session.definition(view)
-        return None if text is None else sqlglot.parse_one(text, dialect=dialect)
-    except (SqlglotError, InputError):
+    except InputError:
+        return None
+    if text is None:
+        return None
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    try:
+        return sqlglot.parse_one(text, dialect=dialect)
+    except SqlglotError:
         return None

@@ -9,23 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import sqlalchemy as sa
 
+from qblock.history_names import FAR, Part, folded, is_named, words
 from qblock.profiling.columns import Proposal
 from qblock.profiling.people import Candidate, Who
 from qblock.profiling.profiles import Profile, Table
-from qblock.profiling.words import WORDS, folded
 from qblock.spec.condition import ColumnName, IsNull, columns_of, condition_of
 from qblock.warehouse.condition import Where
 from qblock.warehouse.values import NUMERIC
 
-Part = Literal["valid_from", "valid_until", "start", "end", "current", "deleted", "snapshot"]
-"""What a column of a history is for (words.toml). start and end are what stays and contracts have, too."""
-FAR = 2200
-"""From this year on a day stands for no end."""
 CHAINED = 0.9
 """The share of rows that begin where the one before ends, in a history whose names may mean a stay."""
 TECHNICAL = "says which row of a history is current; not published"
@@ -205,11 +200,11 @@ def _flag(profile: Profile, *, yes: bool) -> str | None:
     if kind == "boolean":
         return name if yes else f"NOT {name}"
     seen = [text for text in dict.fromkeys((profile.least, profile.greatest)) if text is not None]
-    words = [folded(text).strip("_") for text in seen]
-    known = WORDS["history"]["yes"], WORDS["history"]["no"]
-    if profile.distinct > 2 or not words or not all(word in (*known[0], *known[1]) for word in words):
+    texts = [folded(text).strip("_") for text in seen]
+    known = words("yes"), words("no")
+    if profile.distinct > 2 or not texts or not all(text in (*known[0], *known[1]) for text in texts):
         return None
-    wanted = [text for text, word in zip(seen, words, strict=True) if word in known[not yes]]
+    wanted = [text for text, plain in zip(seen, texts, strict=True) if plain in known[not yes]]
     if len(wanted) != 1:
         return None
     return f"{name} = {wanted[0]}" if kind in NUMERIC else f"{name} = '{wanted[0]}'"
@@ -226,18 +221,6 @@ def _name(name: str) -> str:
     return str(ColumnName(name))
 
 
-def part_of(name: str) -> Part | None:
-    """What a column of this name is for, where it may only mean a history."""
-    strong: tuple[Part, ...] = ("valid_from", "valid_until", "current", "deleted")
-    return next((part for part in strong if _pattern(part).fullmatch(folded(name).strip("_"))), None)
-
-
 def _of(proposals: Sequence[Proposal], part: Part) -> list[Profile]:
     """The columns whose name says so."""
-    return [p.profile for p in proposals if _pattern(part).fullmatch(folded(p.name).strip("_"))]
-
-
-@cache
-def _pattern(part: Part) -> re.Pattern[str]:
-    words: Any = WORDS["history"][part]
-    return re.compile("|".join(re.escape(word).replace(r"\*", ".*") for word in words))
+    return [p.profile for p in proposals if is_named(p.name, part)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +13,8 @@ from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
+from qblock.history_names import folded
+
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 About = Literal["identifying", "code", "quasi", "weight"]
 NUMBERED = re.compile(
@@ -21,14 +22,6 @@ NUMBERED = re.compile(
     r"|paziente|paciente|pacjent)_?(no|nr|num|number|nummer|numero|nbr|code|key|id)_"
 )
 IDENTIFIER = re.compile(r"_(id|uuid)_")
-
-
-def folded(name: str) -> str:
-    """A name without case, accents and signs, its words between underscores: `Geb.datum` is _geb_datum_."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    plain = unicodedata.normalize("NFKD", words.replace("\u0142", "l").replace("\u00df", "ss"))
-    letters = "".join(c for c in plain if not unicodedata.combining(c)).lower()
-    return f"_{re.sub(r'[^0-9a-z]+', '_', letters).strip('_')}_"
 
 
 def suggests(name: str, about: About) -> bool:
