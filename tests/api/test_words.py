@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qblock.history_names import folded
+from qblock.column_names import folded
 from qblock.profiling.words import numbers_rows, private_topic, suggests
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from qblock.api import ProposedColumn
 from qblock.cli.start import ask_sensitive, parse_columns
-from qblock.history_names import folded
+from qblock.column_names import folded
 from qblock.profiling.columns import MOST_COLUMNS, MOST_NODES
 from qblock.profiling.words import private_topic, suggests
 from qblock.spec import load_spec

@@ -62,7 +62,12 @@ def test_what_the_condition_looks_at_is_no_finding(make_job: MakeJob) -> None:
     job = job_of(make_job, states())
     job.settings["source"]["where"] = "valid_to >= '2200-01-01' AND is_current"
     with open_task(job.spec) as task:
-        assert list(superseded(task)) == [Superseded("deleted_flag", 2, "deleted_flag = 'N'")]
+        current = "(valid_to >= '2200-01-01' AND is_current) AND deleted_flag = 'N'"
+        assert list(superseded(task)) == [Superseded("deleted_flag", 2, current)]
+    # The remedy can be pasted: what the condition said is in it.
+    job.settings["source"]["where"] = current
+    with open_task(job.spec) as task:
+        assert not list(superseded(task))
     job.settings["source"]["where"] = "is_current"
     # All that are left are true.
     assert set(told(job)) == {"deleted_flag"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.column_names import folded
 from qblock.lattice import Node
 from qblock.search.task import Task
 from qblock.source import SourceTable
@@ -18,9 +19,8 @@ from qblock.spec.repeats import MOST_ROWS
 from qblock.warehouse.queries import whole
 
 NAMED = re.compile(
-    r"(^|_)(hh|household|haushalt|family|familie|couple|dwelling|address|building|site|clinic|practice|centre|center"
-    r"|school|class|cluster|employer|company)($|_)",
-    re.I,
+    r"_(hh|household|haushalt|family|familie|couple|dwelling|address|building|site|clinic|practice|centre|center"
+    r"|school|class|cluster|employer|company)_"
 )
 """Groups of more than MOST_ROWS rows on average, by their names."""
 
@@ -43,14 +43,14 @@ def one_groups(task: Task, node: Node) -> list[OneGroup]:
     joined, codes = _labelled(source, node)
     values = [source.expression(name) for name in names]
     n = sa.func.count()
-    alike = [
+    is_one = [
         sa.case((sa.and_(sa.func.count(v) == n, sa.func.min(v) == sa.func.max(v)), 1), else_=0).label(f"one_{i}")
         for i, v in enumerate(values)
     ]
     # Fewer rows than any model lets stand are suppressed.
     least: sa.ColumnElement[int] = sa.literal_column(str(max(2, task.least)))
     blocks = (
-        sa.select(n.label("rows"), *alike).select_from(joined).group_by(*codes).having(n >= least).subquery("blocks")
+        sa.select(n.label("rows"), *is_one).select_from(joined).group_by(*codes).having(n >= least).subquery("blocks")
     )
     sums = [
         sa.func.coalesce(whole(sa.func.sum(figure)), 0).label(f"{what}_{i}")
@@ -116,5 +116,5 @@ def _few_rows_each(source: SourceTable, name: str) -> bool:
     if figures is None:  # the login may not read it
         return False
     rows, values = map(int, figures)
-    few = rows <= MOST_ROWS * values or NAMED.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)) is not None
+    few = rows <= MOST_ROWS * values or NAMED.search(folded(name)) is not None
     return values < rows <= values * values and few

@@ -9,25 +9,24 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.history_names import FAR, sure_part, words
+from qblock.column_names import FAR, folded, sure_part, words
 from qblock.search.task import Task
-from qblock.spec.condition import columns_of, condition_of
+from qblock.spec.condition import columns_of, condition_of, written
 from qblock.warehouse.protocol import Column, TableName
 from qblock.warehouse.queries import whole
 
 DATES = ("date", "timestamp", "timestamptz")
 STORED = re.compile(
-    r"_?(dw|dwh|etl|row|rec|record|sys|meta|_)*_?(load|loaded|insert|inserted|create|created|creation|update|updated"
+    r"(dw|dwh|etl|row|rec|record|sys|meta|_)*(load|loaded|insert|inserted|create|created|creation|update|updated"
     r"|modif(y|ied)|change|changed|ingest|ingested|refreshed|synced|extracted|imported|processed|dbt_updated|etl)"
-    r"(_?(at|on|date|dt|ts|time|timestamp|datetime|utc))+",
-    re.I,
+    r"(_?(at|on|date|dt|ts|time|timestamp|datetime|utc))+"
 )
 """Names of the time at which a row was stored."""
 
 
 @dataclass(frozen=True)
 class Superseded:
-    """Rows that a column says are no longer true, of so many; current: the condition of the others."""
+    """Rows that a column says are no longer true, of so many; current: the condition of the others, with the spec's."""
 
     column: str
     rows: int
@@ -50,7 +49,9 @@ def superseded(task: Task) -> Iterator[Superseded]:
         over = _over(relation, column, part) if name in relation.c else None
         row = None if over is None else session.attempt(_figures(relation, relation.c[name], over))
         if row is not None and 0 < int(row[0]) < int(row[1]):
-            yield Superseded(name, int(row[0]), _current(name, column.kind, part, row[2]))
+            current = _current(written(name), column.kind, part, row[2])
+            also = "" if spec.source.where is None else f"({spec.source.where}) AND "
+            yield Superseded(name, int(row[0]), f"{also}{current}")
 
 
 def _over(relation: sa.FromClause, column: Column, part: str | None) -> sa.ColumnElement[bool] | None:
@@ -83,7 +84,8 @@ def _current(name: str, kind: str, part: str | None, other: str | None) -> str:
         return f"({name} IS NULL OR {name} >= '{FAR}-01-01')"
     if kind == "boolean":
         return f"NOT {name}" if part == "deleted" else name
-    return f"{name} = '{other}'"
+    text = (other or "").replace("'", "''")
+    return f"{name} = '{text}'"
 
 
 def stored_times(task: Task) -> list[str]:
@@ -94,5 +96,5 @@ def stored_times(task: Task) -> list[str]:
     return [
         name
         for name in source.quasi_identifiers
-        if source.columns[name].kind in DATES and STORED.fullmatch(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name))
+        if source.columns[name].kind in DATES and STORED.fullmatch(folded(name).strip("_"))
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
@@ -173,7 +174,7 @@ def _history(task: Task) -> Iterator[Finding]:
             f"{name} says of {counted(ended.rows, 'row')} that they are no longer true, and they are released as the "
             "others are: who has two states is counted twice"
         )
-        remedy = f'source: {{where: "{ended.current}"}}'
+        remedy = f"source: {{where: {json.dumps(ended.current, ensure_ascii=False)}}}"
         yield _warning("history", name, sentence, remedy, rows=ended.rows)
     for name in stored_times(task):
         sentence = f"{name} reads like the time at which a row was stored: nobody outside knows it, and it takes detail"
@@ -212,11 +213,13 @@ def unanswered(spec: Spec, findings: Sequence[Finding]) -> list[str]:
 
 def unused(task: Task) -> list[str]:
     """The codes for unknown that no row has."""
-    spec, never = task.spec, values.never_null(task)
+    spec = task.spec
+    if not any(attribute.unknown for attribute in spec.attributes.values()):
+        return []
     return [
         f"{spec.at('attributes', name, 'unknown')}: no row of {name} has {' or '.join(spec.attributes[name].unknown)}: "
         "remove `unknown`"
-        for name in never
+        for name in values.never_null(task)
         if spec.attributes[name].unknown
     ]
 

@@ -13,11 +13,11 @@ from typing import Any, get_args
 
 import sqlalchemy as sa
 
-from qblock.history_names import FAR, Part, folded, is_named, words
+from qblock.column_names import FAR, Part, folded, is_named, words
 from qblock.profiling.columns import Proposal
 from qblock.profiling.people import Candidate, Who
 from qblock.profiling.profiles import Profile, Table
-from qblock.spec.condition import ColumnName, IsNull, columns_of, condition_of
+from qblock.spec.condition import columns_of, condition_of, written
 from qblock.warehouse.condition import Where
 from qblock.warehouse.values import NUMERIC
 
@@ -174,7 +174,7 @@ def _marks(parts: dict[Part, list[Profile]]) -> Iterator[_Mark]:
 
 def _open_end(profile: Profile) -> str | None:
     """The condition that an end is open, NULL or one day that is far away; None where none of them is."""
-    kind, name, last = profile.column.kind, _name(profile.column.name), profile.greatest or ""
+    kind, name, last = profile.column.kind, written(profile.column.name), profile.greatest or ""
     if kind not in ("date", "timestamp", "timestamptz"):
         return None
     year = re.match(r"\d+", last)
@@ -190,13 +190,13 @@ def _flags(profiles: Sequence[Profile], *, current: bool) -> Iterator[_Mark]:
     for profile in profiles:
         text = _flag(profile, yes=current)
         if text is not None:
-            maybe = f"({_name(profile.column.name)} IS NULL OR {text})" if profile.nulls and not current else text
+            maybe = f"({written(profile.column.name)} IS NULL OR {text})" if profile.nulls and not current else text
             yield _Mark(profile, maybe, flag=True)
 
 
 def _flag(profile: Profile, *, yes: bool) -> str | None:
     """The condition that a flag says yes, or no; None where the column is none."""
-    kind, name = profile.column.kind, _name(profile.column.name)
+    kind, name = profile.column.kind, written(profile.column.name)
     if kind == "boolean":
         return name if yes else f"NOT {name}"
     seen = [text for text in dict.fromkeys((profile.least, profile.greatest)) if text is not None]
@@ -208,17 +208,6 @@ def _flag(profile: Profile, *, yes: bool) -> str | None:
     if len(wanted) != 1:
         return None
     return f"{name} = {wanted[0]}" if kind in NUMERIC else f"{name} = '{wanted[0]}'"
-
-
-def _name(name: str) -> str:
-    """A column as a condition writes it, in quotes where it must."""
-    if re.fullmatch(r"[A-Za-z_]\w*", name):
-        try:
-            if condition_of(f"{name} IS NULL") == IsNull(ColumnName(name)) and condition_of(f"NOT {name}"):
-                return name
-        except ValueError:
-            pass
-    return str(ColumnName(name))
 
 
 def _of(proposals: Sequence[Proposal], part: Part) -> list[Profile]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
-from qblock.history_names import folded
+from qblock.column_names import folded
 
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 About = Literal["identifying", "code", "quasi", "weight"]

@@ -401,3 +401,14 @@ def _pattern(pattern: str, escape: str | None) -> str:
                 raise ValueError(f"behind the escape {escape} of LIKE stands %, _ or {escape}, and nothing else")
         read.append(f"!{char}" if char == "!" or (plain and char in "%_") else char)
     return "".join(read)
+
+
+def written(name: str) -> str:
+    """A column as a condition writes it, in quotes where it must."""
+    if re.fullmatch(r"[A-Za-z_]\w*", name):
+        try:
+            if condition_of(f"{name} IS NULL") == IsNull(ColumnName(name)) and condition_of(f"NOT {name}"):
+                return name
+        except ValueError:
+            pass
+    return str(ColumnName(name))

@@ -189,7 +189,7 @@ class RowsPublished:
         unknown, spellings = self.unknown.get(name), self._spellings(session, table, rows, column)
         if unknown is not None:
             if spellings is not None:
-                unknown = replace(unknown, codes=spellings.alike(unknown.codes))
+                unknown = replace(unknown, codes=spellings.of_same(unknown.codes))
             value = unknown.expression(session, value, column)
         if spellings is not None:
             value = spellings.expression(session.comparable(value, column))

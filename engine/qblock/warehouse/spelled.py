@@ -34,7 +34,7 @@ class Spellings:
         whens = [(value.in_([_text(text) for text in texts]), _text(shown)) for shown, texts in spelled.items()]
         return sa.case(*whens, else_=value) if whens else value
 
-    def alike(self, texts: Sequence[str]) -> list[str]:
+    def of_same(self, texts: Sequence[str]) -> list[str]:
         """These texts, and those of the column that are spelled otherwise."""
         wanted = {plain(text, self.parts) for text in texts}
         return [*texts, *(text for text in self.read if text not in texts and plain(text, self.parts) in wanted)]
@@ -58,12 +58,12 @@ class Same:
         counted = rows.with_only_columns(value.label("value"), sa.func.count().label("n"))
         distinct = session.fetch(counted.where(value.is_not(None)).group_by(value))
         texts = zip(distinct["value"].to_pylist(), distinct["n"].to_pylist(), strict=True)
-        alike: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        groups: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for text, n in texts:
-            alike[plain(text, self.parts)].append((text, n))
+            groups[plain(text, self.parts)].append((text, n))
         read = {
             text: shown
-            for group, spelled in sorted(alike.items())
+            for group, spelled in sorted(groups.items())
             for shown in [group if self.plainly else commonest(spelled)]
             for text, _ in sorted(spelled)
         }

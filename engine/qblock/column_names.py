@@ -1,4 +1,4 @@
-"""Columns of a table that keeps what was, by their names (history_names.toml)."""
+"""Names of columns without case and signs, and what they say of a table that keeps what was (column_names.toml)."""
 
 from __future__ import annotations
 
