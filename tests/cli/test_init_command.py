@@ -282,8 +282,7 @@ def test_schema_is_that_of_the_specs(qblock, warehouse, init, tmp_path: Path) ->
 def numbered(**columns: Any) -> dict[str, Any]:
     """PEOPLE twice over, with other columns in the place of patient_id, and no diagnosis that tells the gender."""
     twice = {name: values * 2 for name, values in PEOPLE.items() if name not in ("patient_id", "note")}
-    twice["gender"] = [*PEOPLE["gender"], *(["f", None, "m"] * 10)]
-    return {name: list(values) for name, values in columns.items()} | twice
+    return {n: list(v) for n, v in columns.items()} | twice | {"gender": [*PEOPLE["gender"], *["f", None, "m"] * 10]}
 
 
 STAYS = {"visit_id": range(60), "patient_id": [100 + i // 3 for i in range(60)]}

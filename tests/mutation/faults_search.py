@@ -134,8 +134,8 @@ STRUCTURE = (
     Mutation(
         "a budget may not be used up",
         "search/task.py",
-        "            if failing > self.budget:",
-        "            if failing >= self.budget:",
+        "all(failing <= self.budget",
+        "all(failing < self.budget",
         "duckdb",
         NODES,
     ),

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -40,7 +39,13 @@ def one_groups(task: Task, node: Node) -> list[OneGroup]:
     if not names:
         return []
     source = task.source
-    joined, codes = _labelled(source, node)
+    joined: sa.FromClause = source.relation
+    codes = []
+    for i, level in enumerate(node):
+        if level < source.dimensions[i].height:
+            shown = source.labels(i, level)
+            joined = joined.outerjoin(shown.table, shown.leaf)
+            codes.append(shown.code)
     values = [source.expression(name) for name in names]
     n = sa.func.count()
     is_one = [
@@ -60,24 +65,6 @@ def one_groups(task: Task, node: Node) -> list[OneGroup]:
     (row,) = source.session.fetch(sa.select(*sums)).to_pylist()
     told = [OneGroup(name, int(row[f"blocks_{i}"]), int(row[f"rows_{i}"])) for i, name in enumerate(names)]
     return [group for group in told if group.blocks]
-
-
-def _labelled(source: SourceTable, node: Node) -> tuple[sa.FromClause, list[sa.ColumnElement[Any]]]:
-    """The source with its dimension tables, and the code of each label that a node shows."""
-    joined: sa.FromClause = source.relation
-    codes: list[sa.ColumnElement[Any]] = []
-    for i, (name, level) in enumerate(zip(source.quasi_identifiers, node, strict=True)):
-        dimension, hierarchy = source.dimensions[i], source.hierarchies[i]
-        if level == dimension.height:
-            continue
-        table = dimension.table.alias(f"qblock_labels_{i}")
-        joined = joined.outerjoin(table, source.expression(name) == table.c.leaf)
-        default = dimension.null_code if dimension.null_code is not None else dimension.other_code
-        code: sa.ColumnElement[Any] = table.c[f"c{level}"]
-        if default is not None:
-            code = sa.func.coalesce(code, sa.literal_column(str(int(hierarchy.codes[level][default]))))
-        codes.append(code)
-    return joined, codes
 
 
 def _repeating(task: Task) -> list[str]:

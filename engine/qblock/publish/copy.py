@@ -142,29 +142,21 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
     constant = set()
     bounds = source_bounds(source, ranges)
     for i, (name, level) in enumerate(zip(source.quasi_identifiers, chosen.node, strict=True)):
-        dimension, hierarchy = source.dimensions[i], source.hierarchies[i]
-        if level == dimension.height:
+        hierarchy = source.hierarchies[i]
+        if level == source.dimensions[i].height:
             values[name] = sa.literal_column(f"'{TOP}'", sa.Text)
             constant.add(name)
             if name in bounds:
                 values |= {c.name: o for c, o in zip(bounds[name].columns, bounds[name].open, strict=True)}
             continue
-        raw = source.expression(name)
-        table = dimension.table.alias(f"qblock_labels_{i}")
-        joined = joined.outerjoin(table, raw == table.c.leaf)
-        label: sa.ColumnElement[Any] = table.c[f"t{level}"]
-        code: sa.ColumnElement[Any] = table.c[f"c{level}"]
-        default = dimension.null_code if dimension.null_code is not None else dimension.other_code
-        if default is not None:
-            # Only NULL and uncovered values that the spec maps are left without a leaf: the source was checked.
-            label = sa.func.coalesce(label, sa.literal_column(f"'{TOP}'", sa.Text))
-            code = sa.func.coalesce(code, int(hierarchy.codes[level][default]))
-        values[name] = sa.cast(label, sa.Text)
-        codes[f"q{i}"] = code
+        shown = source.labels(i, level)
+        joined = joined.outerjoin(shown.table, shown.leaf)
+        values[name] = sa.cast(shown.label, sa.Text)
+        codes[f"q{i}"] = shown.code
         if name in bounds:
             table_name = "_".join([BOUNDS, str(i), *map(str, chosen.node)])
             beside = loaded(session, table_name, bounds[name], hierarchy, level)
-            joined = joined.outerjoin(beside, beside.c.c == code)
+            joined = joined.outerjoin(beside, beside.c.c == shown.code)
             for number, (column, at_worst) in enumerate(zip(bounds[name].columns, bounds[name].open, strict=True)):
                 values[column.name] = sa.func.coalesce(bounds[name].read(beside.c[f"t{number}"], column), at_worst)
     columns = columns_of(source.spec, source.columns, session.engine, bounds)

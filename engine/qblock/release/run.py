@@ -183,12 +183,11 @@ class LedgerState:
 
 
 class Run(Job):
-    """One run of the release job. Its steps set: `ledger` and `ranges` (how bounds are published) when leftovers
-    are cleared; `task` with the snapshot;
-    `searched` and `chosen` by the search; `checked` and `counted` from the copy; version: the next one's number, or
-    that of the version that stays; findings, taken: what checks what is chosen against the spec, and what it found of
-    what is published; named: the recoding map that the spec names; confirmed: the digest by which somebody
-    let the source pass."""
+    """One run of the release job. Its steps set: `ledger` and `ranges` (how bounds are published) when leftovers are
+    cleared; `task` with the snapshot; `searched` and `chosen` by the search; `checked` and `counted` from the copy;
+    version: the next one's number, or that of the version that stays; findings, taken: what checks what is chosen
+    against the spec, and what it found of what is published; named: the recoding map that the spec names; confirmed:
+    the digest by which somebody let the source pass."""
 
     ledger: LedgerState
     ranges: RangesShown

@@ -181,12 +181,7 @@ class Task:
 
     def _in_parts(self, node: Node) -> bool:
         """Whether a node's blocks pass."""
-        failing = 0
-        for in_part in self._failing(node):
-            failing += in_part
-            if failing > self.budget:
-                return False
-        return True
+        return all(failing <= self.budget for failing in itertools.accumulate(self._failing(node)))
 
     def _failing(self, node: Node) -> Iterator[int]:
         """The rows in failing blocks, of so many blocks at a time as the client's memory holds."""

@@ -13,7 +13,7 @@ from qblock.blocks import Reference
 from qblock.errors import QblockError, Refused
 from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Coding, packed
-from qblock.hierarchy import Hierarchy
+from qblock.hierarchy import TOP, Hierarchy
 from qblock.lattice import Lattice
 from qblock.source.columns import (
     Coded,
@@ -59,6 +59,16 @@ class Values:
     hierarchy: Hierarchy
     dimension: Dimension
     reference: Reference
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """A dimension table beside the rows of a source. leaf: what joins them; label, code: of each row."""
+
+    table: sa.FromClause
+    leaf: sa.ColumnElement[bool]
+    label: sa.ColumnElement[Any]
+    code: sa.ColumnElement[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +120,19 @@ class SourceTable(Scan):
         """What codes each column."""
         quasi = zip(self.quasi_identifiers, zip(self.hierarchies, self.dimensions, strict=True), strict=True)
         return dict(quasi) | {name: (values.hierarchy, values.dimension) for name, values in self.sensitives.items()}
+
+    def labels(self, number: int, level: int) -> Labels:
+        """What a quasi-identifier shows at a level below the highest. number: of it, in the order of the spec."""
+        name, dimension = self.quasi_identifiers[number], self.dimensions[number]
+        table = dimension.table.alias(f"qblock_labels_{number}")
+        label: sa.ColumnElement[Any] = table.c[f"t{level}"]
+        code: sa.ColumnElement[Any] = table.c[f"c{level}"]
+        default = dimension.null_code if dimension.null_code is not None else dimension.other_code
+        if default is not None:
+            # Only NULL and uncovered values that the spec maps are left without a leaf: the source was checked.
+            label = sa.func.coalesce(label, sa.literal_column(f"'{TOP}'", sa.Text))
+            code = sa.func.coalesce(code, int(self.hierarchies[number].codes[level][default]))
+        return Labels(table, self.expression(name) == table.c.leaf, label, code)
 
     def rows_of(self, names: Iterable[str]) -> Query:
         """The rows that are released, with these source columns in the types that they compare in."""

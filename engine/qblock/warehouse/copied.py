@@ -151,14 +151,19 @@ def home_of_copy(table: TableName) -> TableName:
     return TableName(schema, table.name)
 
 
+Opened = Callable[[Mapping[TableName, Restriction]], AbstractContextManager[Callable[[TableName], ServerTabular]]]
+
+
 class ServerCopy(CopiedWarehouse):
     """The Warehouse protocol for tables of a server that is only read, copied when the first snapshot begins.
 
-    table: the source; beside: other tables, of which all columns are copied. `_tables` is the engine's own.
+    opened: opens tables of the server, of which those rows are seen that it is given, as of one moment; table: the
+    source; beside: other tables, of which all columns are copied.
     """
 
     def __init__(
         self,
+        opened: Opened,
         table: TableName,
         needed: Mapping[str, str],
         beside: Sequence[TableName],
@@ -167,7 +172,7 @@ class ServerCopy(CopiedWarehouse):
         rows: bool = True,
     ) -> None:
         super().__init__(None, needed, memory_limit, rows=rows)
-        self._of, self._beside = table, beside
+        self._opened, self._of, self._beside = opened, table, beside
         self._restricted: dict[TableName, Restriction] = {}
 
     def restrict(self, table: TableName, restriction: Restriction) -> None:
@@ -184,14 +189,10 @@ class ServerCopy(CopiedWarehouse):
     def _copy(self) -> None:
         assert self.path is not None
         self.path.unlink(missing_ok=True)
-        with self._tables() as opened, self._filling() as connection:
+        with self._opened(self._restricted) as tabular, self._filling() as connection:
             for table in (self._of, *self._beside):
-                source = opened(table)
+                source = tabular(table)
                 self._fill(connection, source, self._needed if table == self._of else dict.fromkeys(source.columns, ""))
-
-    def _tables(self) -> AbstractContextManager[Callable[[TableName], ServerTabular]]:
-        """Opens tables of the server, of which those rows are seen that were asked for, as of one moment."""
-        raise NotImplementedError
 
 
 def rows_sent(source: Session, query: Query, rows: int) -> pa.RecordBatchReader:

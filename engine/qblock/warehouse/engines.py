@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -25,7 +26,7 @@ from qblock.spec.source_file import column_type
 from qblock.spec.sources import CsvFile, DimensionTable, TaxonomyLevel
 from qblock.spec.urls import url_problem
 from qblock.warehouse.condition import Where
-from qblock.warehouse.copied import CopiedWarehouse, Tabular
+from qblock.warehouse.copied import CopiedWarehouse, ServerCopy, Tabular
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
 from qblock.warehouse.duckdb_session import DuckdbDialect
 from qblock.warehouse.protocol import Facts, Session, TableName, Warehouse, quote, translated
@@ -434,9 +435,9 @@ def _server_copy(spec: Spec, *, rows: bool) -> CopiedWarehouse:
     table, *beside = tables_read(spec)
     given = (table, _needed(spec), beside, spec.search.memory_limit)
     if engine_of(url) is SPARK:
-        from qblock.warehouse.spark_copied import SparkCopy
+        from qblock.warehouse.spark_copied import read_tables
 
-        return SparkCopy(url, *given, rows=rows)
+        return ServerCopy(partial(read_tables, url), *given, rows=rows)
     from qblock.warehouse.postgresql_copied import PostgresqlCopy
 
     return PostgresqlCopy(url, *given, rows=rows)

@@ -23,7 +23,7 @@ from qblock.spec.source_file import ColumnType
 from qblock.warehouse.copied import ServerCopy, check_names, rows_sent
 from qblock.warehouse.lock_waits import state_of
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
-from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName, translated
+from qblock.warehouse.protocol import Column, Restriction, Session, SourceFacts, TableName, translated
 from qblock.warehouse.queries import Query
 
 BLOCK = 16 * 2**20
@@ -236,12 +236,36 @@ def send_rows(source: Session, query: Query, target: Session, table: str) -> Non
             copy.write(sink.getvalue())
 
 
-class PostgresqlCopy(ServerCopy):
-    """The Warehouse protocol for tables of a PostgreSQL database, copied when the first snapshot begins."""
+@contextmanager
+def read_tables(
+    url: sa.URL, memory_limit: str | None, restricted: Mapping[TableName, Restriction]
+) -> Iterator[Callable[[TableName], ServerTable]]:
+    """Tables of a server in one snapshot, which only reads; of each the rows that are named."""
+    warehouse = PostgresqlWarehouse(url, memory_limit)
+    for table, restriction in restricted.items():
+        warehouse.restrict(table, restriction)
+    try:
+        with warehouse.snapshot() as session:
+            session.run("SET TRANSACTION READ ONLY")
+            yield partial(ServerTable, session)
+    finally:
+        warehouse.close()
 
-    def __init__(self, url: sa.URL, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
-        self._url = url
+
+class PostgresqlCopy(ServerCopy):
+    """The Warehouse protocol for tables of a PostgreSQL database; a copy that a replica ends is made anew."""
+
+    def __init__(
+        self,
+        url: sa.URL,
+        table: TableName,
+        needed: Mapping[str, str],
+        beside: Sequence[TableName],
+        memory_limit: str | None = None,
+        *,
+        rows: bool = True,
+    ) -> None:
+        super().__init__(partial(read_tables, url, memory_limit), table, needed, beside, memory_limit, rows=rows)
         self._conflicts = 0
 
     @contextmanager
@@ -260,15 +284,3 @@ class PostgresqlCopy(ServerCopy):
                 self._conflicts += 1
                 if self._conflicts == ATTEMPTS:
                     raise QblockError(ENDED.format(ATTEMPTS)) from error
-
-    @contextmanager
-    def _tables(self) -> Iterator[Callable[[TableName], ServerTable]]:
-        warehouse = PostgresqlWarehouse(self._url, self._memory_limit)
-        for table, restriction in self._restricted.items():
-            warehouse.restrict(table, restriction)
-        try:
-            with warehouse.snapshot() as session:
-                session.run("SET TRANSACTION READ ONLY")
-                yield partial(ServerTable, session)
-        finally:
-            warehouse.close()

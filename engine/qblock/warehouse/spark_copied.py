@@ -19,8 +19,8 @@ from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError, QblockError
 from qblock.spec.source_file import ColumnType
-from qblock.warehouse.copied import ServerCopy, check_names, home_of_copy, rows_sent
-from qblock.warehouse.protocol import Column, RawType, Session, SourceFacts, TableName
+from qblock.warehouse.copied import check_names, home_of_copy, rows_sent
+from qblock.warehouse.protocol import Column, RawType, Restriction, Session, SourceFacts, TableName
 from qblock.warehouse.queries import Query
 from qblock.warehouse.spark import SparkReader, SparkSession, SparkWarehouse, parts_of
 from qblock.warehouse.spark_client import Frame
@@ -124,20 +124,16 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema)
 
 
-class SparkCopy(ServerCopy):
-    """The Warehouse protocol for tables of a Spark server, copied when the first snapshot begins."""
-
-    def __init__(self, url: sa.URL, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
-        self._url = url
-
-    @contextmanager
-    def _tables(self) -> Iterator[Callable[[TableName], SparkTable]]:
-        warehouse = SparkWarehouse(self._url)
-        for table, restriction in self._restricted.items():
-            warehouse.restrict(table, restriction)
-        try:
-            with warehouse.reader() as session:
-                yield partial(SparkTable, session)
-        finally:
-            warehouse.close()
+@contextmanager
+def read_tables(
+    url: sa.URL, restricted: Mapping[TableName, Restriction]
+) -> Iterator[Callable[[TableName], SparkTable]]:
+    """Tables of a server, of each the rows that are named."""
+    warehouse = SparkWarehouse(url)
+    for table, restriction in restricted.items():
+        warehouse.restrict(table, restriction)
+    try:
+        with warehouse.reader() as session:
+            yield partial(SparkTable, session)
+    finally:
+        warehouse.close()

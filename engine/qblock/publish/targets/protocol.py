@@ -53,17 +53,12 @@ def copied_source(spec: Spec) -> tuple[str, str]:
     of its file by the path in the spec."""
     url, table = parse_url(spec.source.url.url), TableName.parse(spec.source.table)
     if engine_of(url) is SPARK:
-        return spark_source(url, table)
+        host, port = SPARK.place_of(url)
+        table = TableName((table.schema or "default").casefold(), table.name.casefold(), table.catalog)
+        text = table_text(table) if table.catalog is None else f"{table.catalog.casefold()}.{table_text(table)}"
+        return text, hashlib.sha256(f"spark:{host}:{port}".encode()).hexdigest()
     place = f"{url.get_backend_name()}:{url.host}:{url.port}/{url.database}"
     return table_text(table), hashlib.sha256(place.encode()).hexdigest()
-
-
-def spark_source(url: sa.URL, table: TableName) -> tuple[str, str]:
-    """A table of a Spark server, and the digest of the server, whoever logs in there."""
-    host, port = SPARK.place_of(url)
-    known = TableName((table.schema or "default").casefold(), table.name.casefold())
-    text = table_text(known) if table.catalog is None else f"{table.catalog.casefold()}.{table_text(known)}"
-    return text, hashlib.sha256(f"spark:{host}:{port}".encode()).hexdigest()
 
 
 def table_text(table: TableName) -> str:
