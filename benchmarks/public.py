@@ -102,6 +102,7 @@ def first_hour(table: Public, packages: Path, folder: Path, timeout: float) -> I
     csv.write_bytes(text_of(table, packages))
     sensitive = [part for column in table.sensitive for part in ("--sensitive", column)]
     options = ["--entity", table.entity, *sensitive, "--directory", str(folder), "--force", "--yes"]
+    said: set[str] = set()
     for command, rest in (
         ("init", [str(csv), *options]),
         ("check", [spec, "--json"]),
@@ -111,9 +112,13 @@ def first_hour(table: Public, packages: Path, folder: Path, timeout: float) -> I
     ):
         ended = run(["-c", COMMAND, command, *rest], timeout)
         yield command, ended
-        if command == "check" and ended.status in (0, 3):
+        if command in ("check", "search") and ended.status in (0, 3):
             for finding in json.loads(ended.output)["checks"]:
-                print(f"--- {table.name}: {finding['severity']} {finding['check']}: {finding['sentence']}", flush=True)
+                sentence = f"--- {table.name}: {finding['severity']} {finding['check']}: {finding['sentence']}"
+                if sentence not in said:
+                    print(sentence, flush=True)
+                said.add(sentence)
+        if command == "check" and ended.status == 3:
             continue
         if ended.status != 0:
             print(f"--- {table.name}: {command}: {_last(ended)}", flush=True)

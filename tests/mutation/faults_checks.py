@@ -8,6 +8,7 @@ CHECKED = "tests/release/test_checks.py"
 GROUPS = "tests/release/test_group_checks.py"
 VOLATILE = "tests/release/test_volatile_checks.py"
 HISTORY = "tests/release/test_history_checks.py"
+SKEW = "tests/release/test_skew_checks.py"
 PAIRS = f"{CHECKED}::test_the_leaves_that_remain_are_those_of_pairs_of_rows"
 STOPS = f"{CHECKED}::test_a_release_stops_unless_somebody_answers"
 ENDS = f"{CHECKED}::test_a_command_answers_all_and_ends_as_a_release_would"
@@ -19,6 +20,34 @@ SAME = "tests/release/test_same.py"
 SPELLED = "tests/integration/test_same.py"
 
 CHECKS: tuple[Mutation, ...] = (
+    Mutation(
+        "checks: what a hidden quasi-identifier excludes counts",
+        "checks/skew.py",
+        "without = ~present & (np.outer(some.total, many) >= sure)",
+        "without = present & False",
+        tests=(f"{SKEW}::test_what_one_sex_alone_has_does_not_count_for_who_knows_it",),
+    ),
+    Mutation(
+        "checks: a value is excluded that too few rows would have had",
+        "checks/skew.py",
+        "without = ~present & (np.outer(some.total, many) >= sure)",
+        "without = ~present",
+        tests=(f"{SKEW}::test_it_is_silent_where_nothing_is_excluded",),
+    ),
+    Mutation(
+        "checks: suppressed blocks are looked at for what excludes values",
+        "checks/skew.py",
+        "return self.assessment.counts.keys[self.assessment.kept]",
+        "return self.assessment.counts.keys",
+        tests=(f"{SKEW}::test_one_value_of_nearly_everybody_in_a_group_that_stays",),
+    ),
+    Mutation(
+        "checks: of a group all leaves are asked, and not those in it",
+        "checks/skew.py",
+        "told = of_leaf[leaf] >= 0",
+        "told = of_leaf[leaf] >= -1",
+        tests=(f"{SKEW}::test_who_has_a_leaf_that_excludes_nothing_counts_all_values",),
+    ),
     Mutation(
         "unknown: codes are read as they are",
         "warehouse/published.py",

@@ -86,7 +86,7 @@ def _tells(without: _Pairs, pairs: _Pairs) -> bool:
     return wholly or (pairs.leaves <= FEW_LEFT and pairs.leaves * TIMES_FEWER <= without.leaves)
 
 
-def _alone(task: Task, i: int, level: int | None) -> Node:
+def alone(task: Task, i: int, level: int | None) -> Node:
     """The node that shows one quasi-identifier, at a level, and hides the others."""
     top = task.source.frequency_sets.lattice.top
     return tuple((height if level is None else level) if j == i else height for j, height in enumerate(top))
@@ -97,7 +97,7 @@ def _of(task: Task, i: int, level: int | None) -> Iterator[tuple[str, _Pairs, _P
     source, hierarchy = task.source, task.source.hierarchies[i]
     labels = np.asarray(hierarchy.codes[len(hierarchy.codes) - 1 if level is None else level])
     numbers = range(len(source.sensitives))
-    blocks = source.frequency_sets.blocks(_alone(task, i, 0), tuple(numbers), keyed=True)
+    blocks = source.frequency_sets.blocks(alone(task, i, 0), tuple(numbers), keyed=True)
     leaf = _keys(blocks[0].keys, i)
     rows = blocks[0].total
     without = _Pairs(_pairs(_sizes(labels[leaf], None, rows)), _pairs(_sizes(leaf, None, rows)))
@@ -155,5 +155,5 @@ def _insensitive(task: Task, i: int, level: int | None) -> Mapping[str, _Pairs]:
 
 
 def _least(task: Task, i: int, node: Node | None) -> int:
-    finer = _alone(task, i, 0) if node is None else tuple(0 if j == i else level for j, level in enumerate(node))
+    finer = alone(task, i, 0) if node is None else tuple(0 if j == i else level for j, level in enumerate(node))
     return int(task.source.frequency_sets.sizes(finer).size.min())

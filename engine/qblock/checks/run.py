@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
@@ -13,10 +14,13 @@ from qblock.checks import values
 from qblock.checks.dependencies import Dependency, dependencies
 from qblock.checks.groups import one_groups
 from qblock.checks.history import stored_times, superseded
+from qblock.checks.skew import MOST_SHARE, Excluded, Groups, MapGroups, NodeGroups, excluded, one_valued
 from qblock.checks.volatile import volatile
 from qblock.errors import Refused, counted
 from qblock.lattice import Node
 from qblock.results.check import Finding, unsafe
+from qblock.search.assessment import Assessment
+from qblock.search.boxes.recoded import Recoded
 from qblock.search.result import SearchResult
 from qblock.search.task import Task
 from qblock.spec import Spec
@@ -26,31 +30,35 @@ from qblock.warehouse.protocol import TableName
 from qblock.warehouse.values import NUMERIC
 
 WHOLE = re.compile("-?[0-9]+")
-MOST_SHARE = 0.9
-"""Of a block, held by one value, beyond which the number of its values says little."""
 
 
 def check(task: Task, node: Node | None, today: date) -> list[Finding]:
     """What a source's values say about its spec. node: what is published, where that is known; today: what lies behind
     it is in the future."""
     told = (_determines(task.spec, dependency) for dependency in dependencies(task, node))
-    return _findings(task, told, node, today)
+    seen = None if node is None else task.assess(node)
+    return _findings(task, told, seen, today)
 
 
 def check_chosen(task: Task, result: SearchResult, today: date) -> list[Finding]:
     """The same of what a search chose. task: of the source as it is. Of one that a map which is kept recodes, nothing
     is said of what its labels hide: that was asked when the map was found."""
-    if task.source.recoding is not None:
-        return _findings(task, (), None, today)
     assert result.chosen is not None
-    return _findings(task, _told(task, result), None if result.recoded else result.chosen.node, today)
+    if task.source.recoding is not None:
+        return _findings(task, (), result.chosen, today)
+    return _findings(task, _told(task, result), result.recoded or result.chosen, today)
 
 
-def _findings(task: Task, told: Iterable[Finding], node: Node | None, today: date) -> list[Finding]:
+def _findings(task: Task, told: Iterable[Finding], seen: Assessment | Recoded | None, today: date) -> list[Finding]:
+    """seen: what readers would see, where that is known."""
     findings = [*_single_rows(task), *told, *_volatile(task), *_history(task)]
     for column in values.columns(task):
         findings += _of_column(task.spec, column, today)
-    findings += [] if node is None else [*_skewed(task, node), *_grouped(task, node)]
+    if isinstance(seen, Recoded):
+        findings += _skewed(task, MapGroups(seen), published=True)
+    elif seen is not None:
+        findings += _skewed(task, NodeGroups(task, seen), published=seen.satisfied)
+        findings += [] if task.source.recoding is not None else _grouped(task, seen.node)
     return sorted(_answered(task.spec, findings), key=lambda f: (f.because is not None, f.severity != "unsafe"))
 
 
@@ -140,15 +148,36 @@ def _unknown(spec: Spec, column: values.Column, codes: Iterable[str]) -> str:
     return f"attributes: {{{column.name}: {{unknown: [{listed}]{nulls}}}}}"
 
 
-def _skewed(task: Task, node: Node) -> Iterator[Finding]:
-    """Sensitive attributes of which some block has one value nearly everywhere."""
-    names = list(task.source.sensitives)
-    for name, blocks in zip(names, task.source.frequency_sets.blocks(node, range(len(names))), strict=False):
-        share = float((blocks.largest / blocks.total).max())
+def _skewed(task: Task, groups: Groups, *, published: bool) -> Iterator[Finding]:
+    """Sensitive attributes of which some group has one value nearly everywhere, or fewer than a model asks, for who
+    knows what is hidden. published: whether the groups satisfy all models."""
+    for number, name in enumerate(task.source.sensitives):
+        share = one_valued(groups, number)
         if share >= MOST_SHARE:
             sentence = f"in some group {100 * share:.1f} % have one {name}, however many values it counts"
             remedy = f"privacy: [{{recursive_cl_diversity: {{c: 3, l: 2, sensitive: {name}}}}}]"
             yield _warning("skew", name, sentence, remedy, share=round(share, 4))
+    for told in excluded(task, groups) if published else ():
+        yield _excluded(told)
+
+
+def _excluded(told: Excluded) -> Finding:
+    name, of, l, left = told.sensitive, told.of, _rounded(told.required), _rounded(told.left)  # noqa: E741
+    sentence = (
+        f"some values of {name} never occur with some of {of}, which is hidden: for who knows {of}, l is {left} and "
+        f"not {l}, in {counted(told.rows, 'row')}"
+    )
+    more = math.ceil(2 * told.required - told.left)
+    remedy = f"privacy: [{{distinct_l_diversity: {{l: {more}, sensitive: {name}}}}}], or levels that show {of} as it is"
+    figure = {"l": l, "left": left, "rows": told.rows}
+    return Finding(
+        check="skew", columns=(name, of), severity="warning", figure=figure, sentence=sentence, remedy=remedy
+    )
+
+
+def _rounded(number: float) -> int | float:
+    rounded = round(number, 3)
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def _volatile(task: Task) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ IN_WORDS = {
     "unknown_codes": "{0} has values that look like codes for unknown, and count as values",
     "unique_sensitive": "many values of {0} are of one row alone",
     "skew": "in some group nearly everybody has one value of {0}",
+    "skew of": "some values of {0} never occur with some of {1}, which is hidden: l is less for who knows {1}",
     "groups": "some groups are one {0} each: k counts its people as if they were strangers",
     "volatile": "{0} is a view that gives another answer each time it is read",
     "history": "{0} has dates or ages that cannot be, or tells of rows that are over, or of when a row was stored",
@@ -29,6 +30,7 @@ FIGURES = {
     "unknown_codes": "{rows:,} rows",
     "unique_sensitive": "{rows:,} of {values:,} values",
     "skew": "{share:.1%} of the group",
+    "skew of": "l is {left:,} and not {l:,} for who knows {1}, in {rows:,} rows",
     "groups": "{blocks:,} groups, {rows:,} rows",
     "history": "{rows:,} rows",
 }
@@ -38,20 +40,22 @@ FIGURES = {
 def figures_in_words(check: str, columns: Sequence[str], figure: Mapping[str, float]) -> str:
     """What a check has counted; as names and numbers where this program does not know them."""
     try:
-        return FIGURES[check].format(*columns, **figure) if figure else ""
+        words = FIGURES["skew of" if check == "skew" and "left" in figure else check] if figure else ""
+        return words.format(*columns, **figure)
     except (KeyError, IndexError, ValueError):
         return ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in figure.items())
 
 
 def in_words(check: str, columns: Sequence[str]) -> str:
     """What a check has found of columns; the name of one that this program does not know."""
-    words = IN_WORDS.get(check)
+    words = IN_WORDS.get("skew of" if check == "skew" and len(columns) > 1 else check)
     return f"{check} of {', '.join(columns)}" if words is None else words.format(*columns)
 
 
 class Finding(Value):
     """What a spec takes for granted and the data do not bear out. columns: whom it is about, with `determines` the
-    column and the quasi-identifier that it tells; because: what the spec answers for it, where it accepts it."""
+    column and the quasi-identifier that it tells, with `skew` at times the one that excludes values, too; because: what
+    the spec answers for it, where it accepts it."""
 
     check: str
     columns: tuple[str, ...]

@@ -30,7 +30,7 @@ class Accepted:
 
     check: CheckName = key("The check, as `qblock check` names it.", "determines")
     column: str = key("The column that it is about.", "birth_year")
-    of: str | None = key("The quasi-identifier that the column tells.", "age", default=None)
+    of: str | None = key("The quasi-identifier that the column tells, or that excludes values.", "age", default=None)
     because: Because = key("Why it may stay; it goes into the ledger.", "readers do not see birth_year")
 
     @property

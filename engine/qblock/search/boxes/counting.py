@@ -132,14 +132,14 @@ class Sizes:
 
 class Judge:
     """Passes the groups that satisfy all models. needed: the sensitive attributes, by number, that groups tell
-    apart; least: people of each group, if other than the spec says."""
+    apart; least: people of each group, if other than the spec says. columns: the place of each in their values."""
 
     def __init__(self, task: Task, needed: Sequence[int], least: int | None = None) -> None:
         self._requirements = task.bound_models
         requirements = [requirement for requirement, _ in self._requirements]
         self._populations = {id(q): i for i, q in enumerate(with_population(requirements))}
         self._guards = {id(q): i for i, q in enumerate(with_guards(requirements))}
-        self._column = {name: needed.index(i) for i, name in enumerate(task.source.sensitives) if i in needed}
+        self.columns = {name: needed.index(i) for i, name in enumerate(task.source.sensitives) if i in needed}
         self.least = task.least if least is None else max(task.implied, least)
         self._large = Sizes(self.least)
         self._forbids_held_by_all = task.forbids_held_by_all
@@ -170,7 +170,7 @@ class Judge:
         """bool[G]: the groups in which everybody holds some value, where that fails them."""
         if not self._forbids_held_by_all:
             return None
-        return held_by_all([blocks_of(groups, column) for column in self._column.values()])
+        return held_by_all([blocks_of(groups, column) for column in self.columns.values()])
 
     def parts(
         self, groups: Groups, parts: Ints, path: Path, empty: Sequence[Ints] | None = None
@@ -198,7 +198,7 @@ class Judge:
                 alone = groups.size[:0] if empty is None else empty[number]
                 blocks = replace(blocks, population=groups.population[number], population_only=alone)
             return (Part(bound[0][0], blocks, bound[0][1]),)
-        columns = [self._column[name] for name in requirement.sensitive]
+        columns = [self.columns[name] for name in requirement.sensitive]
         if len(columns) == 1:
             blocks = blocks_of(groups, columns[0])
             if "containing" in bound[0][0].needs:

@@ -118,9 +118,13 @@ class Recoded:
         if needs not in ("leaf", "workload"):
             return self._plain
         sensitive, workload = workload_of(self.task.source) if needs == "workload" else (0, ())
+        return replace(self._plain, of_leaves=self.leaves(sensitive), queries=workload)
+
+    def leaves(self, sensitive: int) -> BoxLeaves:
+        """The leaves of the source in each box, with a sensitive attribute by its number."""
         if sensitive not in self._by_sensitive:
             self._by_sensitive[sensitive] = self._leaves(sensitive)
-        return replace(self._plain, of_leaves=self._by_sensitive[sensitive], queries=workload)
+        return self._by_sensitive[sensitive]
 
     @cached_property
     def _by_sensitive(self) -> dict[int, BoxLeaves]:
