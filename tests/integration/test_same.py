@@ -16,12 +16,11 @@ from engines import table_name
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from integration.sources import make_spec, opened, quoted
+from integration.sources import opened, quoted
 from qblock.errors import InputError
 from qblock.search.run import run_search
 from qblock.spellings import PARTS, plain
 from qblock.tables import audit
-from qblock.warehouse.engines import warehouse_of
 from qblock.warehouse.protocol import TableName
 
 pytestmark = [
@@ -131,14 +130,6 @@ def test_what_is_no_text_or_too_much_of_it_is_refused(
     said = r"1 values of column town are spelled otherwise than they are read; valid: at most 0\. Write them alike"
     with pytest.raises(InputError, match=said), opened(url, "t", {"town": {**QUASI, "same": ["case"]}}, tmp_path):
         pass
-
-
-def test_on_spark_it_is_refused(tmp_path: Path) -> None:
-    attributes = {"town": {**QUASI, "same": ["case"]}}
-    for more in ({}, {"publish": {"url": "duckdb:///out.duckdb"}}):
-        spec = make_spec("sc://host", "t", attributes, [{"k_anonymity": {"k": 2}}], tmp_path, **more)
-        with pytest.raises(InputError, match=r"spellings are not made one on Spark yet; write them alike in a view"):
-            warehouse_of(spec)
 
 
 def test_a_data_frame_is_read_so_too() -> None:

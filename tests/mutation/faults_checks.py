@@ -21,6 +21,34 @@ SPELLED = "tests/integration/test_same.py"
 
 CHECKS: tuple[Mutation, ...] = (
     Mutation(
+        "checks: a plan does not print what a run would stop at",
+        "cli/publish.py",
+        "    yield from stopping_lines(planned.checks)",
+        "    pass",
+        tests=(ENDS,),
+    ),
+    Mutation(
+        "checks: a text that says yes of deleted rows is that of the others",
+        "checks/history.py",
+        'said = words("yes" if part == "deleted" else "no")',
+        'said = words("no")',
+        tests=(f"{HISTORY}::test_rows_that_are_over_are_counted",),
+    ),
+    Mutation(
+        "checks: what the catalog says of a computed column is passed over",
+        "checks/dependencies.py",
+        "if of in computed.get(column, ()) and left < known:",
+        "if False:",
+        tests=(f"{CHECKED}::test_what_the_table_computes_is_told_however_few_values_it_leaves_out",),
+    ),
+    Mutation(
+        "checks: a computed column that splits no label is unsafe",
+        "checks/dependencies.py",
+        "if of in computed.get(column, ()) and left < known:",
+        "if of in computed.get(column, ()):",
+        tests=(f"{CHECKED}::test_what_the_table_computes_is_told_however_few_values_it_leaves_out",),
+    ),
+    Mutation(
         "checks: what a hidden quasi-identifier excludes counts",
         "checks/skew.py",
         "without = ~present & (np.outer(some.total, many) >= sure)",
@@ -148,10 +176,10 @@ CHECKS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "same: a table of Spark is read twice",
-        "warehouse/engines.py",
-        "if engine_of(parse_url(spec.source.url.url)) is SPARK:",
-        "if False:",
-        tests=(f"{SPELLED}::test_on_spark_it_is_refused",),
+        "warehouse/published.py",
+        "return (self.where, replace(self, where=None)) if self.same else (self, None)",
+        "return self, None",
+        tests=("tests/warehouse/test_spark_text.py::test_spellings_are_those_of_rows_that_are_stored",),
     ),
     Mutation(
         "checks: a row makes a pair with itself",

@@ -9,10 +9,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+import sqlalchemy as sa
 from release.test_checks import people
 
 from publish.spark_releases import ON_SPARK, written
 from qblock.search.run import open_task
+from qblock.warehouse.protocol import Session, TableName
+from qblock.warehouse.spelled import Same, Spellings
 
 pytestmark = pytest.mark.spark
 SPEC = """version: 1
@@ -64,3 +67,81 @@ def test_codes_for_unknown_are_null(client: Any, hive: tuple[str, Path], tmp_pat
         (blocks,) = task.source.frequency_sets.blocks((1,), ())
         known = Counter(age // 10 for age in ages if age != 999)
         assert sorted(blocks.total.tolist()) == sorted([*known.values(), ages.count(999)])
+
+
+SPELLED = ["flu", "Flu", " flu", "flu", "gout", "Gout", "GOUT", "Gout", "n/a", "N/A", None]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["there", "elsewhere"])
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
+def test_spellings_are_made_one_of_what_is_copied(
+    client: Any,
+    hive: tuple[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    elsewhere: bool,
+    together: bool,
+) -> None:
+    """Rows that come while the table is read are not in it, in whatever spelling."""
+    rows = [(f"r{i:02}", 30 + i, ill, i < 11) for i, ill in enumerate([*SPELLED, "FLU", "FLU", "FLU"])]
+    frame = client.createDataFrame(rows, "id string, age int, ill string, there boolean")
+    frame.write.mode("overwrite").saveAsTable("clinic.spelled")
+    asked = []
+
+    def while_it_changes(self: Same, session: Session, value: Any, rows: Any, column: Any) -> Spellings:
+        asked.append(column.name)
+        client.sql("INSERT INTO clinic.spelled VALUES ('s', 30, 'fLU', true)")
+        try:
+            return spellings_of(self, session, value, rows, column)
+        finally:
+            client.sql("INSERT INTO clinic.spelled VALUES ('s', 30, 'fLu', true)")
+
+    spellings_of = Same.spellings
+    monkeypatch.setattr(Same, "spellings", while_it_changes)
+    spec = f"""version: 1
+release: spelled
+source: {{url: "{hive[0]}", table: clinic.spelled, where: there}}
+{"entity: id" if together else ""}
+attributes:
+  age: {{role: quasi_identifier, hierarchy: {{ranges: [10, 40]}}}}
+  ill: {{role: sensitive, nulls: value, same: [case, space], unknown: [n/a]}}
+privacy: [{{k_anonymity: {{k: 2}}}}]
+"""
+    target = 'publish: {url: "duckdb:///out.duckdb"}'
+    if not elsewhere:
+        target = ON_SPARK.format(ledger=f"sqlite:///{tmp_path}/private/ledger.sqlite", folder=hive[1])
+    with open_task(written(tmp_path / "spelled.yaml", f"{spec}{target}\n").spec) as task:
+        session, table = task.source.session, TableName.parse("clinic.spelled")
+        relation = session.relation(table)
+        ages = session.fetch(sa.select(relation.c.age.label("age"), relation.c.ill.label("ill"))).to_pylist()
+    gout = "gout" if together else "Gout"
+    read = [row["ill"] for row in sorted(ages, key=lambda row: row["age"])]
+    assert read == ["flu"] * 4 + [gout] * 4 + [None] * 3
+    assert asked == ["ill"]
+
+
+def test_a_release_has_one_spelling(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:
+    columns = {"id": [f"r{i}" for i in range(20)], "age": [i // 2 for i in range(20)], "ill": ["flu", "gout"] * 10}
+    spelled = columns | {"ill": [ill.upper() if i % 5 == 0 else ill for i, ill in enumerate(columns["ill"])]}
+    digests = []
+    for name, rows, same in (("plain", columns, ""), ("spelled", spelled, ", same: [case]")):
+        client.createDataFrame(pa.table(rows)).write.mode("overwrite").saveAsTable(f"clinic.{name}")
+        folder = tmp_path / name
+        folder.mkdir()
+        on_spark = ON_SPARK.format(ledger=f"sqlite:///{folder}/private/ledger.sqlite", folder=hive[1])
+        spec = f"""version: 1
+release: {name}
+source: {{url: "{hive[0]}", table: clinic.{name}}}
+attributes:
+  age: {{role: quasi_identifier, hierarchy: {{ranges: [5]}}}}
+  ill: {{role: sensitive{same}}}
+privacy: [{{distinct_l_diversity: {{l: 2}}}}]
+{on_spark}
+"""
+        release = written(folder / "release.yaml", spec)
+        assert release.publish().status == "published"
+        assert not release.verify().problems
+        shown = client.sql(f"SELECT age, ill, count(*) AS n FROM published.{name} GROUP BY ALL ORDER BY ALL")
+        digests.append([tuple(row) for row in shown.collect()])
+    assert digests[0] == digests[1]
+    assert len(digests[0]) > 1

@@ -102,6 +102,29 @@ def test_the_leaves_that_remain_are_those_of_pairs_of_rows(make_job: MakeJob) ->
     assert told["code", "city"].k == min(known.values())
 
 
+@pytest.mark.each_engine
+def test_what_the_table_computes_is_told_however_few_values_it_leaves_out(make_job: MakeJob) -> None:
+    """By the catalog: 24 rows are too few to tell, and five of ten ages too many."""
+    ages = list(range(24))
+    attributes = {"age": ATTRIBUTES["age"], "fifth": "insensitive", "third": "insensitive", "half": "insensitive"}
+    job = make_job({"age": ages}, attributes=attributes, privacy=[{"k_anonymity": {"k": 4}}], search={"node": [1]})
+    stored = "STORED" if job.engine == "postgresql" else "VIRTUAL"
+    floor = "/" if job.engine == "postgresql" else "//"
+    computed = ", ".join(
+        f'"{name}" integer GENERATED ALWAYS AS (age {floor} {by}) {stored}' for name, by in (("fifth", 5), ("half", 20))
+    )
+    job.change(f"CREATE TABLE t (age integer, {computed}, third integer DEFAULT 7)")
+    job.change("INSERT INTO t (age, third) SELECT age, age % 3 FROM people")
+    job.settings["source"]["table"] = "t"
+    with open_task(job.spec) as task:
+        told = {d.column: d for d in dependencies(task, (1,))}
+    assert set(told) == {"fifth"}
+    assert told["fifth"].computed
+    # Labels of 10, 10 and 4 ages; of who reads the column, too, of 5, 5, 5, 5 and 4.
+    assert (told["fifth"].without, told["fifth"].left) == (216 / 24, 116 / 24)
+    assert "fifth, which the table computes of age, is published" in Release(job.spec).check().checks[0].sentence
+
+
 def test_of_what_is_published_as_it_is_nothing_is_given_back(make_job: MakeJob) -> None:
     job = job_of(make_job, search={"node": {"age": 1, "city": 0}})
     with open_task(job.spec) as task:

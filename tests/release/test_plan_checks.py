@@ -82,6 +82,33 @@ def test_what_a_run_stops_at_is_in_the_plan(make_job: MakeJob) -> None:
     assert f"{finding.sentence}; {finding.remedy}" in str(run.value)
 
 
+@pytest.mark.parametrize("cohorts", [True, False])
+def test_what_a_later_version_stops_at_is_in_the_plan(make_job: MakeJob, cohorts: bool) -> None:
+    """Of what its labels hide nobody is asked again where the map is kept."""
+    columns = {name: values * 20 for name, values in ROWS.items()}
+    columns["id"] = [f"p{i:03}" for i in range(240)]
+    columns |= {"note": columns["id"], "born": [2000 - age for age in columns["age"]]}
+    accept = [{"check": "single_rows", "column": "note", "because": "x"}]
+    accept.append({"check": "determines", "column": "born", "of": "age", "because": "x"})
+    attributes = {"age": QUASI, "value": "sensitive", "note": "insensitive", "born": "insensitive"}
+    settings = {} if cohorts else {"versions": {"cohort": "auto"}}
+    job = job_of(make_job, columns, attributes=attributes, accept=accept, search={"node": {"age": 1}}, **settings)
+    job.run()
+    for number in range(30):
+        row = f"'q{number}', {20 + number % 10}, 'oslo', '{'abc'[number % 3]}', 'q{number}', {1980 - number % 10}"
+        job.change(f"INSERT INTO people VALUES ({row})")
+    job.settings["accept"] = accept[1:]
+    planned = preview(job.spec)
+    assert planned.changes is not None
+    assert planned.changes.tried
+    told = {f.check: f.because for f in planned.checks or ()}
+    assert told == {"single_rows": None} | ({} if cohorts else {"determines": "x"})
+    with pytest.raises(Refused, match="1 finding would stop a release"):
+        planned.raise_refused()
+    with pytest.raises(Refused, match="note would be published as is"):
+        job.run()
+
+
 def test_what_search_refuses_for_sizes_plan_refuses(make_job: MakeJob) -> None:
     job = job_of(make_job)
     for k, fails in ((12, False), (13, True)):

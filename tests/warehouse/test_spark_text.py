@@ -31,6 +31,7 @@ from qblock.warehouse.published import PublishedRanges, RowsPublished, Unknown
 from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_client import connect_url, explained
 from qblock.warehouse.spark_facts import SparkDialect, column_of
+from qblock.warehouse.spelled import Same
 
 TOKEN = "Zm9v/YmFy+QUJD=="
 HOSTILE = st.text(st.sampled_from("a'\"\\`\n:?%u0041\U0001f600{}p ") | st.characters(exclude_categories=("Cs",)))
@@ -220,6 +221,37 @@ def test_what_is_published_is_what_is_copied_of_a_sensitive_column() -> None:
         f"ELSE :p4 END AS `paid` FROM `wh`.`stays` WHERE {column} > CAST(:p5 AS integer)) AS `qblock_kept`"
     )
     assert list(state.parameters.values()) == ["0", "<0", "5", "[0, 5)", ">=5", "1"]
+
+
+def test_spellings_are_those_of_rows_that_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table that may change between two statements."""
+    client: Any = Recorded()
+    table = TableName.parse("wh.stays")
+    where = Where(condition_of("n = 1"), "spec", str(table), ("ill",))
+    rows = RowsPublished(where, {}, {"ill": Same(("case",), False, "spec")}, {}, ("ill",))
+    session = SparkSession(client, "mine", lambda: None, {table: frozenset({"ill"})}, {table: rows})
+    session._described[table] = {"ill": column_of("ill", "string"), "n": column_of("n", "int")}
+    sent = []
+
+    def text_of(statement: Any) -> str:
+        return re.sub(r"\s+", " ", str(statement.compile(dialect=SparkDialect())))
+
+    def fetched(statement: Any) -> pa.Table:
+        sent.append(("asked", text_of(statement)))
+        return pa.table({"value": ["Flu", "flu"], "n": [2, 1]})
+
+    monkeypatch.setattr(session, "fetch", fetched)
+    monkeypatch.setattr(session, "_frame", text_of)
+    monkeypatch.setattr(session, "_save", lambda name, text: sent.append((name, text)))
+    monkeypatch.setattr(session, "drop", lambda dropped: sent.append(("dropped", dropped.name)))
+    session._copy(table, "copy", ["ill"])
+    stored, asked, copied, dropped = sent
+    assert (stored[0], asked[0], copied[0], dropped) == ("copy_stored", "asked", "copy", ("dropped", "copy_stored"))
+    assert "`wh`.`stays`" in stored[1]
+    assert "CASE" not in stored[1]
+    assert "WHERE" in stored[1]
+    assert all("`mine`.`copy_stored`" in text and "`wh`.`stays`" not in text for text in (asked[1], copied[1]))
+    assert "CASE" in copied[1]
 
 
 def test_a_code_for_unknown_is_copied_as_null() -> None:

@@ -3,6 +3,7 @@
 from qblock.checks.run import (
     check,
     check_chosen,
+    check_kept,
     refuse_dependencies,
     refuse_findings,
     refuse_single_rows,
@@ -13,6 +14,7 @@ from qblock.checks.run import (
 __all__ = [
     "check",
     "check_chosen",
+    "check_kept",
     "refuse_dependencies",
     "refuse_findings",
     "refuse_single_rows",

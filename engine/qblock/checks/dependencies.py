@@ -8,14 +8,17 @@ diversity). It is counted over pairs of rows, so small groups make nothing look 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import sqlalchemy as sa
 
 from qblock.blocks import Floats, Ints
+from qblock.checks.volatile import DIALECTS
 from qblock.lattice import Node
 from qblock.search.task import Task
+from qblock.warehouse.protocol import TableName
 
 SURE = 20
 """How many rows would have told, were the columns independent; fewer may agree by chance."""
@@ -29,13 +32,15 @@ FEW_LEFT, TIMES_FEWER = 2.5, 4
 class Dependency:
     """column tells the leaves of a quasi-identifier `of`. without, left: how many leaves a label stands for, and how
     many remain for who sees the column beside it, as equally frequent ones; k: the smallest group of rows with one
-    label of the others and one leaf, where a node is known, and with one leaf alone elsewhere."""
+    label of the others and one leaf, where a node is known, and with one leaf alone elsewhere; computed: whether the
+    table computes the column of the quasi-identifier."""
 
     column: str
     of: str
     without: float
     left: float
     k: int
+    computed: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,11 @@ class _Pairs:
     def leaves(self) -> float:
         return self.agree / self.same if self.same else float("inf")
 
+    def leaves_by_value(self, rows: int) -> float:
+        """Leaves where the columns are known to depend on each other: a row agrees with itself, so that few rows tell,
+        too. rows: of the table."""
+        return (self.agree + rows) / (self.same + rows)
+
 
 def dependencies(task: Task, node: Node | None, hidden: Collection[int] | None = None) -> list[Dependency]:
     """The columns published as they are that tell leaves of a quasi-identifier.
@@ -67,16 +77,36 @@ def dependencies(task: Task, node: Node | None, hidden: Collection[int] | None =
     source = task.source
     if hidden is None:
         hidden = [i for i in range(len(source.quasi_identifiers)) if node is None or node[i] > 0]
-    told = [
-        (column, i, without, pairs)
-        for i in sorted(hidden)
-        for column, without, pairs in _of(task, i, None if node is None else node[i])
-        if _tells(without, pairs)
-    ]
-    return [
-        Dependency(column, source.quasi_identifiers[i], without.leaves, pairs.leaves, _least(task, i, node))
-        for column, i, without, pairs in told
-    ]
+    computed = _computed(task) if hidden else {}
+    told: list[Dependency] = []
+    for i in sorted(hidden):
+        of = source.quasi_identifiers[i]
+        for column, without, pairs in _of(task, i, None if node is None else node[i]):
+            known, left = (p.leaves_by_value(source.rows) for p in (without, pairs))
+            if of in computed.get(column, ()) and left < known:
+                told.append(Dependency(column, of, known, left, _least(task, i, node), computed=True))
+            elif _tells(without, pairs):
+                told.append(Dependency(column, of, without.leaves, pairs.leaves, _least(task, i, node)))
+    return told
+
+
+def _computed(task: Task) -> dict[str, frozenset[str]]:
+    """The columns that a published one is computed of, as the catalog has it."""
+    shown = {*task.spec.insensitives, *task.source.sensitives}
+    texts = task.source.session.expressions(TableName.parse(task.spec.source.table))
+    texts = {name: text for name, text in texts.items() if name in shown}
+    if not texts:
+        return {}
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    named = {}
+    for name, text in texts.items():
+        with suppress(SqlglotError):
+            tree = sqlglot.parse_one(text, dialect=DIALECTS[task.source.session.engine])
+            named[name] = frozenset(column.name for column in tree.find_all(exp.Column))
+    return named
 
 
 def _tells(without: _Pairs, pairs: _Pairs) -> bool:

@@ -49,6 +49,11 @@ def check_chosen(task: Task, result: SearchResult, today: date) -> list[Finding]
     return _findings(task, _told(task, result), result.recoded or result.chosen, today)
 
 
+def check_kept(task: Task, today: date) -> list[Finding]:
+    """The same of a later version with the map of the one before, whose labels are not asked about again."""
+    return _findings(task, (), None, today)
+
+
 def _findings(task: Task, told: Iterable[Finding], seen: Assessment | Recoded | None, today: date) -> list[Finding]:
     """seen: what readers would see, where that is known."""
     findings = [*_single_rows(task), *told, *_volatile(task), *_history(task)]
@@ -88,9 +93,10 @@ def _single_rows(task: Task) -> Iterator[Finding]:
 def _determines(spec: Spec, told: Dependency) -> Finding:
     column, of = told.column, told.of
     remaining = "one value remains" if told.left < 1.05 else f"{told.left:.1f} values remain"
+    how = f", which the table computes of {of}," if told.computed else ""
     sentence = (
-        f"{column} is published as it is and tells {of}: of {told.without:.1f} equally frequent values {remaining} for "
-        f"who reads both, in groups as small as {counted(told.k, 'row')}, whatever k is promised"
+        f"{column}{how} is published as it is and tells {of}: of {told.without:.1f} equally frequent values "
+        f"{remaining} for who reads both, in groups as small as {counted(told.k, 'row')}, whatever k is promised"
     )
     role = f"attributes: {{{column}: {{role: quasi_identifier, ...}}}}"
     own = f"leave {column} or {of} out" if column in spec.sensitives else role

@@ -5,13 +5,13 @@ The source is opened as a run would, in one snapshot, and the crosswalk is only 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.checks import check
+from qblock.checks import check, check_kept
 from qblock.errors import InputError, QblockError, Refused
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
@@ -104,6 +104,8 @@ def _preview(spec: Spec, planned: Plan, churn: Churn | None, progress: Progress 
     if spec.lags and not expected and churn is None:
         notes.append(GIVE_CHURN if spec.newcomers is None else GIVE_CHURN_OF_COHORTS)
     levels, changes, more = _next_version(planned)
+    if not checked and changes is not None and changes["tried"]:
+        checks = _check_later(spec, None if levels is None else levels["next"])
     return planned.answer([*notes, *more], levels=levels, changes=changes, checks=checks or None, **expected)
 
 
@@ -136,6 +138,15 @@ def _check_source(spec: Spec) -> tuple[list[Finding], list[str]]:
     except QblockError as error:
         # A run that cannot read it reports that; the steps are the same.
         return [], [f"the source could not be checked: {error}"]
+
+
+def _check_later(spec: Spec, node: Mapping[str, int] | None) -> list[Finding]:
+    """What a run may stop at of a version that is checked together with others, which has their node or their map."""
+    today = datetime.now(UTC).date()
+    with open_task(spec, name_values=False) as task:
+        if spec.by_boxes:
+            return check_kept(task, today)
+        return check(task, None if node is None else tuple(node.values()), today)
 
 
 def _repeats(spec: Spec) -> list[str]:

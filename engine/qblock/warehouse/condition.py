@@ -84,6 +84,10 @@ class Where:
         """The columns as they are."""
         return columns
 
+    def divided(self) -> tuple[Where, None]:
+        """Nothing is read in place of a value."""
+        return self, None
+
     def clause(self, session: Session, table: sa.FromClause, columns: Mapping[str, Column]) -> sa.ColumnElement[bool]:
         """The condition, about the rows of a table. Raises InputError as `kept` does."""
         problems, near = [], []

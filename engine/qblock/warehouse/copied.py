@@ -157,8 +157,8 @@ Opened = Callable[[Mapping[TableName, Restriction]], AbstractContextManager[Call
 class ServerCopy(CopiedWarehouse):
     """The Warehouse protocol for tables of a server that is only read, copied when the first snapshot begins.
 
-    opened: opens tables of the server, of which those rows are seen that it is given, as of one moment; table: the
-    source; beside: other tables, of which all columns are copied.
+    opened: opens tables of the server, of which those rows are seen that it is given; table: the source; beside: other
+    tables, of which all columns are copied; of_one_moment: whether all statements that read a table see one state.
     """
 
     def __init__(
@@ -170,14 +170,20 @@ class ServerCopy(CopiedWarehouse):
         memory_limit: str | None = None,
         *,
         rows: bool = True,
+        of_one_moment: bool = True,
     ) -> None:
         super().__init__(None, needed, memory_limit, rows=rows)
         self._opened, self._of, self._beside = opened, table, beside
+        self._of_one_moment = of_one_moment
         self._restricted: dict[TableName, Restriction] = {}
 
     def restrict(self, table: TableName, restriction: Restriction) -> None:
         # By the server: a copy may not hold what decides it, such as a day without an end.
-        self._restricted[table] = restriction
+        rows, replaced = (restriction, None) if self._of_one_moment else restriction.divided()
+        if rows is not None:
+            self._restricted[table] = rows
+        if replaced is not None:
+            super().restrict(table, replaced)
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:

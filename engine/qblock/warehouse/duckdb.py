@@ -131,6 +131,13 @@ class DuckdbFacts:
         row = connection.exec_driver_sql(query).first()
         return None if row is None else str(row[0])
 
+    def expressions(self, connection: sa.Connection, table: TableName) -> dict[str, str]:
+        rows = connection.exec_driver_sql(
+            f"SELECT column_name, column_default FROM duckdb_columns() WHERE {self._there(table)} "
+            f"AND table_name = {quote_text(table.name)} AND column_default IS NOT NULL"
+        )
+        return {str(name): str(text) for name, text in rows}
+
     def tables(self, connection: sa.Connection) -> list[str]:
         query = sa.text(
             "SELECT schema_name, table_name FROM (SELECT database_name, schema_name, table_name FROM duckdb_tables() "

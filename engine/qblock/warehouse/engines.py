@@ -324,7 +324,11 @@ def restrict(warehouse: Warehouse, spec: Spec) -> None:
     where, names = where_of(spec), _columns_kept(spec)
     codes = {name: attribute.unknown for name, attribute in spec.attributes.items() if attribute.unknown}
     unknown = {name: Unknown(of, spec.at("attributes", name, "unknown")) for name, of in codes.items()}
-    same = {name: _same(spec, name) for name, attribute in spec.attributes.items() if attribute.same}
+    same = {
+        name: Same(attribute.same, spec.plainly, spec.at("attributes", name, "same"))
+        for name, attribute in spec.attributes.items()
+        if attribute.same
+    }
     coarser = {name: shown for name in spec.sensitives if (shown := _published_as(spec, name)) is not None}
     restriction = RowsPublished(where, unknown, same, coarser, names) if unknown or same or coarser else where
     if restriction is not None:
@@ -335,14 +339,6 @@ def restrict(warehouse: Warehouse, spec: Spec) -> None:
     for table in spec.populations if unknown or same else ():
         if table != spec.source.table:
             warehouse.restrict(TableName.parse(table), RowsPublished(None, unknown, same, {}, None))
-
-
-def _same(spec: Spec, name: str) -> Same:
-    """What spellings of a column differ by. Raises InputError where what is read first may not be what is copied."""
-    place = spec.at("attributes", name, "same")
-    if engine_of(parse_url(spec.source.url.url)) is SPARK:
-        raise InputError(f"{place}: spellings are not made one on Spark yet; write them alike in a view of the source")
-    return Same(spec.attributes[name].same, spec.plainly, place)
 
 
 def _published_as(spec: Spec, name: str) -> PublishedRanges | PublishedLevel | None:
@@ -437,7 +433,7 @@ def _server_copy(spec: Spec, *, rows: bool) -> CopiedWarehouse:
     if engine_of(url) is SPARK:
         from qblock.warehouse.spark_copied import read_tables
 
-        return ServerCopy(partial(read_tables, url), *given, rows=rows)
+        return ServerCopy(partial(read_tables, url), *given, rows=rows, of_one_moment=False)
     from qblock.warehouse.postgresql_copied import PostgresqlCopy
 
     return PostgresqlCopy(url, *given, rows=rows)

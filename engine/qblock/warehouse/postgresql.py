@@ -143,6 +143,13 @@ class PostgresqlFacts:
         text = connection.execute(query, {"name": table.quoted}).scalar()
         return None if text is None else str(text)
 
+    def expressions(self, connection: sa.Connection, table: TableName) -> dict[str, str]:
+        query = sa.text(
+            "SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attrdef JOIN pg_attribute "
+            "ON attrelid = adrelid AND attnum = adnum WHERE adrelid = to_regclass(:name) AND attgenerated <> ''"
+        )
+        return {str(name): str(text) for name, text in connection.execute(query, {"name": table.quoted})}
+
     def tables(self, connection: sa.Connection) -> list[str]:
         query = sa.text(
             "SELECT table_schema || '.' || table_name FROM information_schema.tables "

@@ -186,6 +186,9 @@ class Facts(Protocol):
     def definition(self, connection: sa.Connection, table: TableName) -> str | None:
         """The text of the query that a view stands for; None of what is none, or where it is not known."""
 
+    def expressions(self, connection: sa.Connection, table: TableName) -> Mapping[str, str]:
+        """What the table computes its columns of, by name, as far as that is known; defaults, too, which name none."""
+
     def tables(self, connection: sa.Connection) -> list[str]:
         """Names that a user could have meant, `schema.table`."""
 
@@ -250,6 +253,12 @@ class Restriction(Protocol):
 
     def shown(self, columns: dict[str, Column], text_type: str) -> dict[str, Column]:
         """The table's columns as these rows have them. text_type: the engine's name of it."""
+
+    def divided(self) -> tuple[Restriction | None, Restriction | None]:
+        """Which rows these are, and what is read in place of their values where that depends on what values there are.
+
+        The second is asked of a copy of these rows where two statements may see two states of the table.
+        """
 
 
 Restrictions = Mapping[TableName, Restriction]
@@ -522,6 +531,12 @@ class Session:
         self._sent += 1
         with translated(self._facts):
             return self._facts.definition(self.connection, self._home(table))
+
+    def expressions(self, table: TableName) -> Mapping[str, str]:
+        """What the table computes its columns of, by name, as far as that is known; defaults, too, which name none."""
+        self._sent += 1
+        with translated(self._facts):
+            return self._facts.expressions(self.connection, self._home(table))
 
     def comparable(self, column: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
         """The column in the type that its values are compared in."""

@@ -213,6 +213,10 @@ class RowsPublished:
         texts = {*self.same, *self.coarser}
         return {name: _as_text(column, text_type) if name in texts else column for name, column in columns.items()}
 
+    def divided(self) -> tuple[Where | RowsPublished | None, RowsPublished | None]:
+        """Spellings are those of the rows; nothing else looks at other values than its own."""
+        return (self.where, replace(self, where=None)) if self.same else (self, None)
+
 
 def _as_text(column: Column, text_type: str) -> Column:
     return Column(column.name, text_type, "text", text_type)

@@ -51,6 +51,8 @@ class SparkSession(Session):
         self._client, self._private, self._needed = client, private, needed
         self._make: Callable[[], None] | None = make
         self._staged: dict[TableName, str] = {}
+        self._replaced: list[Restriction] = []
+        """Of copies, kept since `spellings` knows them by what they are."""
 
     @property
     def client(self) -> Client:
@@ -216,23 +218,42 @@ class SparkSession(Session):
         names = [name for name in names if is_read(described[name])] or names[:1]
         if table not in self._staged:
             copy = f"qblock_source_{len(self._staged)}"
-            query = self._query(table, names)
             with explained([str(table)]):
-                self._save(copy, self._frame(query))
+                self._copy(table, copy, names)
                 fields = self._client.table(quoted(self._private, copy)).schema.fields
             if [column_of(f.name, f.dataType.simpleString()) for f in fields] != [copied[name] for name in names]:
                 raise QblockError(f"the columns of {table} were changed while it was copied; run again")
             self._staged[table] = copy
         return names
 
+    def _copy(self, table: TableName, copy: str, names: Sequence[str]) -> None:
+        """Store the rows that the spec is about: at first as they are, where what is read of them depends on them all,
+        since two statements may see two states of the table."""
+        restriction, described = self._restriction(table), self._stored(table)
+        rows, replaced = (None, None) if restriction is None else restriction.divided()
+        if replaced is None:
+            self._save(copy, self._frame(self._query(table, names)))
+            return
+        self._replaced.append(replaced)
+        stored = self._own(f"{copy}_stored", [sa.column(name) for name in names])
+        self._save(stored.name, self._frame(self._rows(table, names, rows)))
+        kept = replaced.kept(self, stored, {name: described[name] for name in names}, names)
+        self._save(copy, self._frame(sa.select(*(kept.c[name] for name in names))))
+        self.drop(stored)
+
     def _query(self, table: TableName, names: Sequence[str]) -> sa.Select[*tuple[Any, ...]]:
         """What is copied of a table: the rows that the spec is about, with these columns."""
+        return self._rows(table, names, self._restriction(table))
+
+    def _rows(
+        self, table: TableName, names: Sequence[str], restriction: Restriction | None
+    ) -> sa.Select[*tuple[Any, ...]]:
+        """These columns of the rows of a table that a restriction keeps."""
         described = self._stored(table)
         schema = quoted(table.catalog, table.schema)
         rows: sa.FromClause = sa.table(
             table.name, *map(sa.column, described), schema=quoted_name(schema, quote=False) if schema else None
         )
-        restriction = self._restriction(table)
         if restriction is not None:
             rows = restriction.kept(self, rows, described, names)
         return sa.select(*(rows.c[name] for name in names))

@@ -188,6 +188,9 @@ class SparkFacts:
     def definition(self, connection: sa.Connection, table: TableName) -> str | None:
         return None  # what is read is a copy
 
+    def expressions(self, connection: sa.Connection, table: TableName) -> dict[str, str]:
+        return {}
+
     def tables(self, connection: sa.Connection) -> list[str]:
         raise NotImplementedError
 
