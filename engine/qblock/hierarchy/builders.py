@@ -265,7 +265,7 @@ def _places_on(grid: Grid, attribute: str, values: Iterable[str], kind: Kind) ->
         starts, days = _days("cuts", attribute, leaves)
         return leaves, np.array([day.toordinal() for day in days], dtype=np.int64)[starts.of_leaf], 1
     if kind not in NUMBERS:
-        what = "not a number; use a CSV file, or suppress"
+        what = _not_a_number(attribute, kind)
         if kind in MOMENTS and kind != "text":
             what = "and the cuts are numbers; write dates"
         raise InputError(f"cuts of {attribute}: the column is of type {kind}, {what}")
@@ -327,9 +327,17 @@ def _unfit(attribute: str, form: str, values: list[str], what: str, remedy: str)
 
 def _check_numbers(form: str, attribute: str, kind: Kind) -> None:
     if kind not in NUMBERS:
-        raise InputError(
-            f"{form} of {attribute}: the column is of type {kind}, not a number; use a CSV file, or suppress"
-        )
+        raise InputError(f"{form} of {attribute}: the column is of type {kind}, {_not_a_number(attribute, kind)}")
+
+
+def _not_a_number(attribute: str, kind: Kind) -> str:
+    """What to do of a column of another type; of a text as of any CSV file without types."""
+    if kind != "text":
+        return "not a number; use a CSV file, or suppress"
+    return (
+        f"not a number; cast it in a view, of a CSV file write `types: {{{attribute}: integer}}` below source, or use "
+        "another hierarchy"
+    )
 
 
 def _sorted(attribute: str, values: Iterable[str], kind: Kind) -> Texts:
