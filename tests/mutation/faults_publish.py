@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation.mutation import Mutation
 
 VALUES = "tests/publish/test_publish_values.py"
+MARK = "tests/publish/test_mark.py"
 OF_BLOCKS = "tests/publish/test_people.py"
 FAULTS = "tests/release/test_faults.py"
 ROLLBACK = "tests/release/test_rollback.py"
@@ -59,6 +60,48 @@ PUBLISH: tuple[Mutation, ...] = (
         '.concat(sa.cast(session.byte_length(text), sa.Text)).concat(":").concat(text)',
         ".concat(text)",
         tests=(f"{VALUES}::test_the_digest_is_the_same_on_every_engine",),
+    ),
+    Mutation(
+        "mark: a row that is there twice is not there",
+        "publish/digest.py",
+        "sa.func.sum(of_row(",
+        "sa.func.bit_xor(of_row(",
+        tests=(f"{MARK}::test_rows_that_are_there_twice_are_counted",),
+    ),
+    Mutation(
+        "mark: the hash of each column is added by itself",
+        "publish/digest.py",
+        "sa.func.sum(of_row(of_row(*values)))",
+        "sum(sa.func.sum(of_row(of_row(value))) for value in values)",
+        tests=(f"{MARK}::test_other_rows_have_another_mark",),
+    ),
+    Mutation(
+        "mark: NULL reads as the empty text",
+        "publish/digest.py",
+        "of_row(of_row(*values))",
+        "of_row(of_row(*(sa.func.coalesce(sa.cast(value, sa.Text), sa.literal('')) for value in values)))",
+        tests=(f"{MARK}::test_other_rows_have_another_mark",),
+    ),
+    Mutation(
+        "mark: the last column takes no part",
+        "publish/digest.py",
+        "of_row(of_row(*values))",
+        "of_row(of_row(*values[:-1]))",
+        tests=(f"{MARK}::test_columns_that_are_not_read_take_no_part",),
+    ),
+    Mutation(
+        "mark: columns are combined by XOR alone",
+        "publish/digest.py",
+        "of_row(of_row(*values))",
+        "of_row(*values)",
+        tests=(f"{MARK}::test_no_swap_of_two_values_is_lost_in_the_sum",),
+    ),
+    Mutation(
+        "mark: a value that equals another one has its hash",
+        "publish/digest.py",
+        "column.type != column.compare_as",
+        "column.type is None",
+        tests=(f"{MARK}::test_a_value_that_equals_another_one_is_told_from_it",),
     ),
     Mutation(
         "recheck: agrees with every guarantee",

@@ -121,6 +121,13 @@ VERSIONS: tuple[Mutation, ...] = (
         tests=(f"{STEADY}::test_a_release_that_lags_no_more_forgets_what_it_showed",),
     ),
     Mutation(
+        "unchanged: which version was awaited last is looked at for ever",
+        "versions/pending/state.py",
+        'if kept.get("awaits") != newest:',
+        'if kept.get("awaits") is None:',
+        tests=("tests/release/test_unchanged.py::test_the_second_run_after_a_version_codes_nothing",),
+    ),
+    Mutation(
         "lag: versions that do not lag thaw a frozen cell",
         "versions/pending/state.py",
         'if _read(crosswalk, release).get("form") != SET_DOWN:',

@@ -60,6 +60,17 @@ def test_what_the_run_before_came_to_is_the_result(make_job: MakeJob, tmp_path: 
     assert [event["version"] for event in history(job.spec)["events"] if event["state"] == "published"] == [1, 2]
 
 
+def test_the_second_run_after_a_version_codes_nothing(make_job: MakeJob, tmp_path: Path, opened: list[str]) -> None:
+    job = waiting(make_job, tmp_path)
+    for name in ("u", "v"):  # with whom somebody waits
+        insert(job, f"{name}:q:{name}")
+    assert (job.run().status, job.run().status) == ("published", "unchanged")
+    opened.clear()
+    again = job.run()
+    assert not opened
+    assert (again.status, again.version, again.rows) == ("unchanged", 2, 19)
+
+
 def remove_view(job: Job) -> None:
     if job.engine == "duckdb":
         job.target.unlink()

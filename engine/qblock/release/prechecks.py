@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from qblock.errors import Refused
 from qblock.ledger.events import Event, canonical
 from qblock.ledger.kept import Kept, PublishedColumn
-from qblock.publish.digest import content_digest, relation_digest
+from qblock.publish.digest import content_digest, relation_mark
 from qblock.release import roles
 from qblock.release.run import Chosen, Run
 from qblock.source import SourceTable, recoded_columns
@@ -134,7 +134,7 @@ def fingerprint(run: Run, session: Session) -> str | None:
         exclusions = crosswalk.tables.apart
         query = sa.select(exclusions.c.entity, exclusions.c.state).where(exclusions.c.release == spec.release)
         excluded = sorted(tuple(row.values()) for row in crosswalk.own.fetch(query).to_pylist())
-        state = decided(crosswalk, spec.release)
+        state = decided(crosswalk, spec.release, max(run.ledger.shown))
     try:
         files = _files(spec)
     except OSError:
@@ -149,8 +149,8 @@ def fingerprint(run: Run, session: Session) -> str | None:
         "state": state,
         "apart": [list(row) for row in excluded],
         "types": {name: column.type for name, column in columns.items() if name in read},
-        "source": relation_digest(session, source, [name for name in columns if name not in read]),
-        "tables": {str(table): relation_digest(session, table) for table in tables_read(spec) if table != source},
+        "source": relation_mark(session, source, [name for name in columns if name not in read]),
+        "tables": {str(table): relation_mark(session, table) for table in tables_read(spec) if table != source},
         "files": files,
     }
     return hashlib.sha256(canonical(facts).encode()).hexdigest()

@@ -86,6 +86,7 @@ class DuckdbFacts:
     embedded = True
     statements_are_jobs = False
     keeps_secrets = True
+    row_hash: tuple[str, str] | None = ("hash", duckdb.__version__)
     approximate_distinct: str | None = "approx_count_distinct"
     has_roles = False
     table_exists = (

@@ -98,6 +98,7 @@ class PostgresqlFacts:
     embedded = False
     statements_are_jobs = False
     keeps_secrets = True
+    row_hash: tuple[str, str] | None = None
     approximate_distinct: str | None = None
     has_roles = True
     # Not to_regclass, which may answer from before an upgrade that this session has waited for.

@@ -156,6 +156,9 @@ class Facts(Protocol):
     """Whether a statement takes a fraction of a second, however few rows it reads."""
     keeps_secrets: bool
     """Whether a secret may be lent to it: not to a cluster, where it would be a file that others may read."""
+    row_hash: tuple[str, str] | None
+    """The function that hashes any values to a number of 64 bits, and the version of the engine, in which alone it
+    gives that number; None where it has none."""
     approximate_distinct: str | None
     """The function that counts different values approximately; None where there is none."""
     has_roles: bool
@@ -335,6 +338,11 @@ class Session:
     def statements(self) -> int:
         """How many statements were sent."""
         return self._sent + (0 if self._beside is None else self._beside.statements)
+
+    @property
+    def row_hash(self) -> tuple[str, str] | None:
+        """As of its Facts."""
+        return self._facts.row_hash
 
     @property
     def keeps_secrets(self) -> bool:

@@ -163,6 +163,7 @@ class SparkFacts:
     embedded = False
     statements_are_jobs = True
     keeps_secrets = False
+    row_hash: tuple[str, str] | None = None
     approximate_distinct: str | None = "approx_count_distinct"
     has_roles = False
     table_exists = ""

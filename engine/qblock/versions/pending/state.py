@@ -280,9 +280,12 @@ def remember_refusal(crosswalk: Crosswalk, spec: Spec) -> None:
     _write(crosswalk, spec.release, canonical({"form": REFUSED, "spec": spec_digest(spec)}))
 
 
-def decided(crosswalk: Crosswalk, release: str) -> str | None:
-    """What is remembered beside the units, as it stays where nothing is decided."""
+def decided(crosswalk: Crosswalk, release: str, newest: int) -> str | None:
+    """What is remembered beside the units, as it stays where nothing is decided. newest: the newest version that was
+    published; that an older one was awaited means nothing any more, and the next run forgets it."""
     kept = _read(crosswalk, release)
+    if kept.get("awaits") != newest:
+        kept.pop("awaits", None)
     return canonical({name: value for name, value in kept.items() if name not in COUNTED}) if kept else None
 
 
