@@ -171,3 +171,27 @@ STATEMENTS = (
         tests=("tests/cli/test_parquet.py::test_a_frequency_set_is_a_group_by",),
     ),
 )
+ARRAYS = ("tests/recoding/test_arrays.py::test_both_count_any_parts_alike",)
+IN_MEMORY = (
+    Mutation(
+        "map in memory: rows whose label was not named go with others",
+        "search/boxes/arrays.py",
+        "return np.where(named[at] == cell, child[order[at]], -1)",
+        "return child[order[at]]",
+        tests=ARRAYS,
+    ),
+    Mutation(
+        "map in memory: labels of several parents are not put in order",
+        "search/boxes/arrays.py",
+        "        if not self._ascending(attribute, at, level, code):\n",
+        "        if False:\n",
+        tests=ARRAYS,
+    ),
+    Mutation(
+        "map in memory: a population's rows count as the table's own",
+        "search/boxes/arrays.py",
+        "size, owner = _at(occurring, own, size), np.searchsorted(occurring, own)[owner]",
+        "size, owner = _at(occurring, *others[0][::2]), np.searchsorted(occurring, own)[owner]",
+        tests=ARRAYS,
+    ),
+)

@@ -18,7 +18,17 @@ from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves
 from qblock.metrics.registry import BY_NAME, Needs
 from qblock.recoding import Label, Ladder, Tree, replay
 from qblock.search.assessment import Assessment, NodeCounts, same, tightest_of
-from qblock.search.boxes.counting import Counting, Judge, Parted, Path, Sizes, with_guards, with_population
+from qblock.search.boxes.arrays import InMemory, Loaded, bytes_of, packing_of
+from qblock.search.boxes.counting import (
+    Counting,
+    Judge,
+    PartCounting,
+    Parted,
+    Path,
+    Sizes,
+    with_guards,
+    with_population,
+)
 from qblock.search.boxes.propose import Gain
 from qblock.search.boxes.specialize import Specialization, Specialized
 from qblock.search.lattice import Tally
@@ -243,6 +253,56 @@ def percent(share: float) -> str:
     return "over 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
 
 
+class _Beginnings:
+    """Searches of one table, each of which begins anew."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        source, spec = task.source, task.spec
+        index = {name: i for i, name in enumerate(source.sensitives)}
+        looked_at = {index[name] for requirement in spec.privacy for name in requirement.sensitive}
+        if task.forbids_held_by_all:
+            looked_at.update(index.values())
+        self._divergence = spec.search.choose_by == "kl_divergence"
+        if self._divergence and source.sensitives:
+            looked_at.add(0)
+        self._needed = sorted(looked_at)
+        self._populations = [task.population_sets(requirement) for requirement in with_population(spec.privacy)]
+        self._guards = [task.guard_frequency_sets(requirement) for requirement in with_guards(spec.privacy)]
+
+    def specialization(self, *, by_sizes: bool) -> tuple[Specialization, Judge]:
+        """A search that has not begun, and who judges its boxes."""
+        task, needed, ladders = self.task, self._needed, self._ladders()
+        column = needed.index(0) if self._divergence and needed else None
+        weights = task.spec.weights
+        gain = Gain(task.spec.search.choose_by, ladders, task.source.rows, weights, column)
+        judge = Judge(task, needed)
+        judged = Sizes(task.least) if by_sizes else judge
+        return Specialization(self._counting(ladders), ladders, judged, gain, task.budget), judge
+
+    def _ladders(self) -> tuple[Ladder, ...]:
+        """New ones for each search: how a group of labels reads depends on what it was first divided from."""
+        source = self.task.source
+        return ladders_of(self.task.spec, source.hierarchies, source.columns)
+
+    def _counting(self, ladders: Sequence[Ladder]) -> PartCounting:
+        """Counts all rows as one part."""
+        if self._loaded is not None:
+            return InMemory(ladders, packing_of(ladders), self._loaded, len(self._populations))
+        return Counting(self.task.source.frequency_sets, ladders, self._needed, self._populations, self._guards)
+
+    @cached_property
+    def _loaded(self) -> list[Loaded] | None:
+        """The rows of all tables; None where people are counted, and where rows stay where they are."""
+        packing, own = packing_of(self._ladders()), self.task.source.frequency_sets
+        tables = [own, *self._populations, *self._guards]
+        fits = sum(bytes_of(packing, sets.coding, sets.rows) for sets in tables) <= own.memory
+        if not fits or self.task.spec.search.roll_up == "warehouse" or any(sets.entities for sets in tables):
+            return None
+        told = [self._needed, *[()] * len(self._populations), *[(0,)] * len(self._guards)]
+        return [Loaded.from_sets(packing, *of) for of in zip(tables, told, strict=True)]
+
+
 def search_map(
     task: Task, node: Node | None, new_tally: Callable[[], Tally | None], over: Callable[[], bool] = lambda: False
 ) -> Recoded | None:
@@ -251,19 +311,20 @@ def search_map(
     node: that full-domain recoding would take, None where there is none. new_tally: gives what is told of each of them:
     the boxes that are done, and the parts that are open; over: whether the time is over, after which no round begins.
     """
+    beginnings = _Beginnings(task)
     starts: list[tuple[Start, Node]] = [("top", task.lattice.top)]
     if node is not None and node != task.lattice.top:
         starts.append(("node", node))
     best: Recoded | None = None
     for start, at in starts:
-        recoded = _search_from(task, start, at, new_tally(), over)
+        recoded = _search_from(beginnings, start, at, new_tally(), over)
         if recoded is not None and (best is None or recoded.loss() < best.loss()):
             best = recoded
     if best is not None and node is not None and task.budget:
         metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
         if best.loss() > float(metrics.rank(node, "loss")) + NOISE:
             # Rows were suppressed for what a split gains by another metric, or of some attributes alone.
-            recoded = _search_from(task, "node", node, new_tally(), over, spend=False)
+            recoded = _search_from(beginnings, "node", node, new_tally(), over, spend=False)
             best = best if recoded is None else recoded
     return best
 
@@ -273,7 +334,7 @@ def count_map(task: Task, stated: Mapping[str, Any], tally: Tally | None) -> Rec
 
     Raises InputError where a hierarchy that it cuts does not keep the order of its values any more.
     """
-    specialization, judge = _specialization(task, by_sizes=False)
+    specialization, judge = _Beginnings(task).specialization(by_sizes=False)
     tree = Tree.of_json(stated, specialization.ladders)
     boxes = specialization.follow(tree, tally)
     return Recoded(task, boxes, judge, "top" if tree.start == task.lattice.top else "node", specialization.path, stated)
@@ -281,36 +342,21 @@ def count_map(task: Task, stated: Mapping[str, Any], tally: Tally | None) -> Rec
 
 def map_of_node(task: Task, node: Node) -> Recoded:
     """A node as a map: its blocks are the boxes, and nothing is split."""
-    specialization, judge = _specialization(task, by_sizes=False)
+    specialization, judge = _Beginnings(task).specialization(by_sizes=False)
     boxes = specialization.follow(Tree(specialization.ladders, node))
     return Recoded(task, boxes, judge, "node", specialization.path)
 
 
 def _search_from(
-    task: Task, start: Start, node: Node, tally: Tally | None, over: Callable[[], bool], *, spend: bool = True
+    beginnings: _Beginnings,
+    start: Start,
+    node: Node,
+    tally: Tally | None,
+    over: Callable[[], bool],
+    *,
+    spend: bool = True,
 ) -> Recoded | None:
-    specialization, judge = _specialization(task, by_sizes=task.spec.search.choose_from == "sizes")
+    task = beginnings.task
+    specialization, judge = beginnings.specialization(by_sizes=task.spec.search.choose_from == "sizes")
     boxes = specialization.run(node, tally, over, spend=spend)
     return None if boxes is None else Recoded(task, boxes, judge, start, specialization.path)
-
-
-def _specialization(task: Task, *, by_sizes: bool) -> tuple[Specialization, Judge]:
-    """A search that has not begun, and who judges its boxes."""
-    source, spec = task.source, task.spec
-    by = spec.search.choose_by
-    steps = ladders_of(spec, source.hierarchies, source.columns)
-    index = {name: i for i, name in enumerate(source.sensitives)}
-    looked_at = {index[name] for requirement in spec.privacy for name in requirement.sensitive}
-    if task.forbids_held_by_all:
-        looked_at.update(index.values())
-    if by == "kl_divergence" and source.sensitives:
-        looked_at.add(0)
-    needed = sorted(looked_at)
-    populations = [task.population_sets(requirement) for requirement in with_population(spec.privacy)]
-    guards = [task.guard_frequency_sets(requirement) for requirement in with_guards(spec.privacy)]
-    counting = Counting(source.frequency_sets, steps, needed, populations, guards)
-    gain = Gain(
-        by, steps, source.rows, task.spec.weights, needed.index(0) if by == "kl_divergence" and needed else None
-    )
-    judge = Judge(task, needed)
-    return Specialization(counting, steps, Sizes(task.least) if by_sizes else judge, gain, task.budget), judge

@@ -1,0 +1,412 @@
+"""Parts of a table in memory: the rows of a part lie one behind another, and all parts of a round are counted at once.
+
+A row has the leaves of its quasi-identifiers in a word or two, the number of its combination of sensitive values, and
+how many rows of the source it stands for. What `Counting` asks a database for each quasi-identifier and round is a
+look-up for each row here, and a count of cells, each a part and a label: in a table of all cells where many of them
+have rows, else the rows are sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from qblock.blocks import Ints, Mask
+from qblock.frequency import FrequencySets, positions
+from qblock.frequency.coding import Coding
+from qblock.hierarchy.core import BITS
+from qblock.lattice import Node
+from qblock.recoding import Ladder
+from qblock.search.boxes.counting import Atoms, Groups, Moves, numbered, sorted_atoms
+from qblock.warehouse import queries
+
+DENSE = 4
+"""Cells for each row, up to which a table of them is cheaper than to sort the rows."""
+TEMPORARY = 10
+"""Numbers for each row that counting takes beside the rows."""
+
+
+class Packing:
+    """Where the leaf of each quasi-identifier is in the words of a row. sizes: how many leaves each has."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._at: list[tuple[int, int, int]] = []
+        used = [0]
+        for size in sizes:
+            width = max(0, size - 1).bit_length()
+            if used[-1] + width > BITS:
+                used.append(0)
+            self._at.append((len(used) - 1, used[-1], (1 << width) - 1))
+            used[-1] += width
+        self.words = len(used)
+
+    def put(self, words: Sequence[Ints], attribute: int, leaves: Ints) -> None:
+        """Put the leaves of a quasi-identifier into words that do not have them yet. leaves: int64[R]."""
+        word, shift, _ = self._at[attribute]
+        np.bitwise_or(words[word], leaves << shift, out=words[word])
+
+    def leaves(self, words: Sequence[Ints], attribute: int) -> Ints:
+        """int64[R]: the leaves of a quasi-identifier."""
+        word, shift, mask = self._at[attribute]
+        leaves: Ints = words[word] >> shift & mask
+        return leaves
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """words: int64[R] each, of the leaves; value: int64[R], the number of the combination of values, None where no
+    values are told apart; n: int64[R], the rows of the source that each stands for, None where that is one."""
+
+    words: tuple[Ints, ...]
+    value: Ints | None = None
+    n: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.words[0])
+
+    def select(self, index: Ints | Mask) -> Rows:
+        """These rows, in that order."""
+        value = None if self.value is None else self.value[index]
+        return Rows(tuple(word[index] for word in self.words), value, None if self.n is None else self.n[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """All rows of a table. values: int64[V, S], the combinations of values by their numbers."""
+
+    rows: Rows
+    values: Ints
+
+    @classmethod
+    def of(cls, packing: Packing, leaves: Ints, values: Ints) -> Loaded:
+        """People who are in memory. leaves: int64[N, Q]; values: int64[N, S]."""
+        words = [np.zeros(len(leaves), dtype=np.int64) for _ in range(packing.words)]
+        for attribute in range(leaves.shape[1]):
+            packing.put(words, attribute, leaves[:, attribute])
+        number, distinct = _combinations(list(values.T), len(leaves))
+        return cls(Rows(tuple(words), number), distinct)
+
+    @classmethod
+    def from_sets(cls, packing: Packing, sets: FrequencySets, values: Sequence[int]) -> Loaded:
+        """The rows of a coded table, those that are alike together. values: the sensitive attributes told apart."""
+        coding, bottom = sets.coding, sets.lattice.bottom
+        counts = sets.session.counts(queries.roll_up(sets.base, coding.mask(bottom, values)))
+        sets.count_read(sets.rows)
+        n = counts.pop("n")
+        sets.add_up(int(n.sum()), bottom)
+        nothing = np.zeros(len(n), dtype=np.int64)
+        keys = [counts.pop(f"k{i}", nothing) for i in range(coding.words)]
+        words = [np.zeros(len(n), dtype=np.int64) for _ in range(packing.words)]
+        for attribute in range(len(bottom)):
+            packing.put(words, attribute, coding.codes(attribute, 0, keys))
+        number, distinct = _combinations([coding.values(i, keys) for i in values], len(n))
+        return cls(Rows(tuple(words), number, n if (n != 1).any() else None), distinct)
+
+
+def _combinations(columns: Sequence[Ints], rows: int) -> tuple[Ints | None, Ints]:
+    """The number of each combination of values, and the combinations; columns: int64[R] each."""
+    if not columns or not rows:
+        return None, np.zeros((1, len(columns)), dtype=np.int64)
+    number, first = numbered(columns)
+    return number, np.stack([column[first] for column in columns], axis=1)
+
+
+def packing_of(ladders: Sequence[Ladder]) -> Packing:
+    """The packing of the leaves of hierarchies."""
+    return Packing([ladder.size for ladder in ladders])
+
+
+def bytes_of(packing: Packing, coding: Coding, rows: int) -> int:
+    """About how much memory the rows of a coded table take: as they are fetched, as they are kept, in the order of
+    parts, and while they are counted."""
+    kept = packing.words + 2
+    return 8 * rows * (coding.words + 1 + 2 * kept + TEMPORARY)
+
+
+class Places:
+    """The labels of each level of a quasi-identifier by their place, those of one parent one behind another."""
+
+    def __init__(self, ladder: Ladder) -> None:
+        self._ladder = ladder
+        self._at: dict[int, tuple[Ints, Ints]] = {}
+
+    def at(self, level: int) -> tuple[Ints, Ints]:
+        """int64[leaves]: the place of the label that each leaf has; int64[labels]: the code of the label of each."""
+        if level not in self._at:
+            hierarchy, above = self._ladder.hierarchy, np.zeros(self._ladder.size, dtype=np.int64)
+            if level < hierarchy.height:
+                above = self.at(level + 1)[0]
+            codes = hierarchy.codes[level].astype(np.int64)
+            single = above * self._ladder.size + self._ladder.rank(level)[codes]
+            _, first, place = np.unique(single, return_index=True, return_inverse=True)
+            self._at[level] = place.reshape(-1), codes[first]
+        return self._at[level]
+
+    def joined(self, levels: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """The places of leaves, and the codes of places, of several levels: all of them, and where those of each of
+        `levels` begin."""
+        distinct, which = np.unique(levels, return_inverse=True)
+        both = [self.at(level) for level in distinct.tolist()]
+        begins = [np.cumsum([0, *(len(of[side]) for of in both)])[:-1][which.reshape(-1)] for side in (0, 1)]
+        place, code = (np.concatenate([of[side] for of in both]) for side in (0, 1))
+        return place, begins[0], code, begins[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """The rows of some parts, in their order. sizes: int64[P], how many each has."""
+
+    rows: Rows
+    sizes: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Numbers of a part and a label. of: for each table int64[R], that of each row; start: int64[P+1], the first of
+    each part; low: int64[P], the place of its label."""
+
+    of: list[Ints]
+    start: Ints
+    low: Ints
+
+    @property
+    def span(self) -> int:
+        """How many there are."""
+        return int(self.start[-1])
+
+    def named(self, part: Ints, place: Ints) -> Ints:
+        """Those of a part and a label at a place."""
+        cells: Ints = self.start[part] + place - self.low[part]
+        return cells
+
+
+class InMemory:
+    """Counts parts as `Counting` does, rows and never entities. tables: the table itself, then the populations, then
+    the tables of guards."""
+
+    entities = False
+
+    def __init__(
+        self, ladders: Sequence[Ladder], packing: Packing, tables: Sequence[Loaded], populations: int = 0
+    ) -> None:
+        self._ladders, self._packing, self._loaded, self._populations = ladders, packing, tuple(tables), populations
+        self._places = [Places(ladder) for ladder in ladders]
+        self._rows = [table.rows for table in tables]
+        self._parts = np.zeros(1, dtype=np.int64)
+        self._starts = [np.array([0, len(rows)], dtype=np.int64) for rows in self._rows]
+        self._blocks: tuple[Node, Ints, Ints] | None = None
+
+    def begin(self, node: Node) -> tuple[Groups, Ints]:
+        """The blocks of a node, and int64[G, Q] the codes of their labels."""
+        _, keys, number = self._blocks_of(node)
+        groups, there = self._grouped(self._rows, self._by_table(number), len(keys))
+        return groups, keys[there]
+
+    def _blocks_of(self, node: Node) -> tuple[Node, Ints, Ints]:
+        """The blocks of a node: the codes of their labels, and the block of each row, table by table."""
+        if self._blocks is not None and self._blocks[0] == node:
+            return self._blocks
+        single, span = np.zeros(sum(map(len, self._rows)), dtype=np.int64), 1
+        for attribute, level in enumerate(node):
+            place, code = self._places[attribute].at(level)
+            if span * len(code) >= 1 << BITS - 1:
+                single, first = numbered([single])
+                span = len(first)
+            leaves = [self._packing.leaves(rows.words, attribute) for rows in self._rows]
+            single = single * len(code) + place[np.concatenate(leaves)]
+            span *= len(code)
+        number, first = numbered([single])
+        keys = np.zeros((len(first), len(node)), dtype=np.int64)
+        for attribute, level in enumerate(node):
+            leaves = [self._packing.leaves(rows.words, attribute) for rows in self._rows]
+            place, code = self._places[attribute].at(level)
+            keys[:, attribute] = code[place[np.concatenate(leaves)[first]]]
+        self._blocks = node, keys, number
+        return self._blocks
+
+    def start(self, node: Node, keys: Ints, child: Ints) -> None:
+        """Give the rows of blocks of a node the parts that they are; keys: int64[B, Q]; child: int64[B]."""
+        _, among, number = self._blocks_of(node)
+        self._blocks = None
+        of = np.full(len(among), -1, dtype=np.int64)
+        of[positions(keys, among)] = child
+        self._regroup(self._by_table(of[number]), np.unique(child))
+
+    def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms:
+        """The labels of an attribute that occur in each part, at a level of its own."""
+        inside = self._inside(parts)
+        cells = self._cells(attribute, inside, levels)
+        groups, occurring = self._grouped([of.rows for of in inside], cells.of, cells.span)
+        at = np.searchsorted(cells.start, occurring, side="right") - 1
+        _, _, codes, begins = self._places[attribute].joined(levels)
+        part, level, code = parts[at], levels[at], codes[begins[at] + occurring - cells.start[at] + cells.low[at]]
+        # Labels of several parents may be in another order than by their places.
+        if not self._ascending(attribute, at, level, code):
+            return sorted_atoms(self._ladders[attribute], groups, part, code, level, parts)
+        start = np.searchsorted(at, np.arange(len(parts) + 1)).astype(np.int64)
+        return Atoms(groups, part, code, level, parts, start)
+
+    def by_group(self, attribute: int, atoms: Atoms, group: Ints, number: int) -> Groups:
+        """The counts of groups of atoms. group: int64[atoms], the number of each, -1 for none."""
+        return atoms.groups.merged(group, number)
+
+    def move(self, moves: Moves) -> None:
+        """Give rows their new parts; those that are not named go."""
+        child = [np.full(len(rows), -1, dtype=np.int64) for rows in self._rows]
+        for attribute in np.unique(moves.attribute).tolist():
+            here = np.flatnonzero(moves.attribute == attribute)
+            parts, first, at = np.unique(moves.part[here], return_index=True, return_inverse=True)
+            inside, levels = self._inside(parts), moves.level[here][first]
+            cells = self._cells(attribute, inside, levels)
+            place, begins, _, _ = self._places[attribute].joined(levels)
+            at = at.reshape(-1)
+            # A label's code is a leaf that it has.
+            named = cells.named(at, place[begins[at] + moves.code[here]])
+            for of, start, cell in zip(child, self._starts, cells.of, strict=True):
+                of[self._there(parts, start)] = _looked_up(cell, cells.span, named, moves.child[here])
+        self._regroup(child, np.unique(moves.child))
+
+    def drop(self) -> None:
+        """Let the rows go."""
+        self._rows, self._loaded, self._blocks = [], (), None
+
+    def _by_table(self, numbers: Ints) -> list[Ints]:
+        """What is known of the rows of all tables, table by table."""
+        return np.split(numbers, np.cumsum([len(rows) for rows in self._rows])[:-1])
+
+    def _there(self, parts: Ints, start: Ints) -> Mask:
+        """bool[R]: whether rows of a table are in one of some parts."""
+        wanted = np.zeros(len(self._parts), dtype=bool)
+        wanted[np.searchsorted(self._parts, parts)] = True
+        return np.repeat(wanted, np.diff(start))
+
+    def _inside(self, parts: Ints) -> list[Inside]:
+        """The rows of some parts, of each table."""
+        at = np.searchsorted(self._parts, parts)
+        sizes = [np.diff(start)[at] for start in self._starts]
+        rows = self._rows
+        if len(parts) < len(self._parts):
+            rows = [of.select(self._there(parts, start)) for of, start in zip(rows, self._starts, strict=True)]
+        return [Inside(*of) for of in zip(rows, sizes, strict=True)]
+
+    def _cells(self, attribute: int, inside: Sequence[Inside], levels: Ints) -> Cells:
+        """The cells of parts that are told apart by an attribute, at a level of its own in each."""
+        places, begins, _, _ = self._places[attribute].joined(levels)
+        low, high = np.full(len(levels), np.iinfo(np.int64).max), np.full(len(levels), -1)
+        of = []
+        for table in inside:
+            place = places[self._packing.leaves(table.rows.words, attribute) + np.repeat(begins, table.sizes)]
+            of.append(place)
+            there = np.flatnonzero(table.sizes)
+            if len(there):
+                first = np.cumsum(table.sizes)[there] - table.sizes[there]
+                low[there] = np.minimum(low[there], np.minimum.reduceat(place, first))
+                high[there] = np.maximum(high[there], np.maximum.reduceat(place, first))
+        start = np.concatenate(([0], np.cumsum(np.maximum(high + 1 - low, 0)))).astype(np.int64)
+        for place, table in zip(of, inside, strict=True):
+            place += np.repeat(start[:-1] - low, table.sizes)
+        return Cells(of, start, low)
+
+    def _ascending(self, attribute: int, part: Ints, level: Ints, code: Ints) -> bool:
+        """Whether the labels of each part are in their order."""
+        rank = np.zeros(len(code), dtype=np.int64)
+        for depth in np.unique(level).tolist():
+            here = level == depth
+            rank[here] = self._ladders[attribute].rank(depth)[code[here]]
+        return not ((rank[1:] < rank[:-1]) & (part[1:] == part[:-1])).any()
+
+    def _grouped(self, rows: Sequence[Rows], cells: Sequence[Ints], span: int) -> tuple[Groups, Ints]:
+        """What is counted of cells, and which these are, ascending; those that only a population has are empty."""
+        values = self._loaded[0].values
+        cell, value, n = _pairs(cells[0], rows[0], span, len(values))
+        first = _first(cell)
+        occurring, size = cell[first], np.add.reduceat(n, first) if len(first) else n
+        beside = zip(cells[1:], rows[1:], self._loaded[1:], strict=True)
+        others = [_pairs(of, counted, span, len(table.values)) for of, counted, table in beside]
+        owner = np.repeat(np.arange(len(first), dtype=np.int64), np.diff(first, append=len(cell)))
+        if others:
+            own, occurring = occurring, np.unique(np.concatenate((occurring, *(of[0] for of in others))))
+            size, owner = _at(occurring, own, size), np.searchsorted(occurring, own)[owner]
+        groups = Groups(owner, values[value], n, size, size)
+        populations = tuple(_at(occurring, of, total) for of, _, total in others[: self._populations])
+        tables = zip(others[self._populations :], self._loaded[1 + self._populations :], strict=True)
+        guards = tuple((np.searchsorted(occurring, of), table.values[by, 0]) for (of, by, _), table in tables)
+        return replace(groups, population=populations, guards=guards), occurring
+
+    def _regroup(self, child: Sequence[Ints], parts: Ints) -> None:
+        """Put the rows of each part one behind another. child: of each table int64[R], -1 for rows that go."""
+        self._parts = parts
+        regrouped = [_by_part(rows, of, parts) for rows, of in zip(self._rows, child, strict=True)]
+        self._rows, self._starts = [rows for rows, _ in regrouped], [start for _, start in regrouped]
+
+
+def _by_part(rows: Rows, child: Ints, parts: Ints) -> tuple[Rows, Ints]:
+    """Rows in the order of parts, and where each of these begins. parts: ascending, all that `child` has."""
+    there = np.flatnonzero(child >= 0)
+    place = np.zeros(int(parts.max(initial=-1)) + 1, dtype=np.int64)
+    place[parts] = np.arange(len(parts))
+    number = place[child[there]]
+    # To sort numbers takes a fraction of what it takes to sort by them.
+    bits = len(child).bit_length()
+    order = np.sort(number << bits | there) & (1 << bits) - 1
+    start = np.concatenate(([0], np.cumsum(np.bincount(number, minlength=len(parts))))).astype(np.int64)
+    return rows.select(order), start
+
+
+def _pairs(cell: Ints, rows: Rows, span: int, values: int) -> tuple[Ints, Ints, Ints]:
+    """Cells, the values in each of them, and how many rows have both; ascending."""
+    if span * values >= 1 << BITS - 1:
+        distinct, cell = np.unique(cell, return_inverse=True)
+        place, value, n = _pairs(cell.reshape(-1), rows, len(distinct), values)
+        return distinct[place], value, n
+    key = cell if rows.value is None else cell * values + rows.value
+    pair, n = _tallied(key, rows.n, span * values)
+    if rows.value is None:
+        return pair, np.zeros(len(pair), dtype=np.int64), n
+    return pair // values, pair % values, n
+
+
+def _tallied(key: Ints, n: Ints | None, span: int) -> tuple[Ints, Ints]:
+    """The distinct keys, ascending, and how many rows have each. n: of each key, None where that is one."""
+    if span <= DENSE * len(key):
+        weights = None if n is None else n.astype(np.float64)
+        counts = np.bincount(key, weights, minlength=span).astype(np.int64)
+        distinct = np.flatnonzero(counts)
+        return distinct, counts[distinct]
+    if n is None:
+        key = np.sort(key)
+        first = _first(key)
+        return key[first], np.diff(first, append=len(key))
+    order = np.argsort(key)
+    key = key[order]
+    first = _first(key)
+    return key[first], np.add.reduceat(n[order], first) if len(first) else n
+
+
+def _first(ascending: Ints) -> Ints:
+    """Where each of some ascending numbers is first."""
+    new = np.ones(len(ascending), dtype=bool)
+    new[1:] = ascending[1:] != ascending[:-1]
+    return np.flatnonzero(new)
+
+
+def _at(among: Ints, cells: Ints, counts: Ints) -> Ints:
+    """int64[among]: the counts of cells among all of them."""
+    total = np.zeros(len(among), dtype=np.int64)
+    total[np.searchsorted(among, cells)] = counts
+    return total
+
+
+def _looked_up(cell: Ints, span: int, named: Ints, child: Ints) -> Ints:
+    """int64[R]: what cells were named to be, -1 for those that were not. named: distinct."""
+    if span <= DENSE * len(cell):
+        of = np.full(span, -1, dtype=np.int64)
+        of[named] = child
+        looked_up: Ints = of[cell]
+        return looked_up
+    order = np.argsort(named)
+    named = named[order]
+    at = np.minimum(np.searchsorted(named, cell), len(named) - 1)
+    return np.where(named[at] == cell, child[order[at]], -1)
