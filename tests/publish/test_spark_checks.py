@@ -145,3 +145,28 @@ privacy: [{{distinct_l_diversity: {{l: 2}}}}]
         digests.append([tuple(row) for row in shown.collect()])
     assert digests[0] == digests[1]
     assert len(digests[0]) > 1
+
+
+def test_a_view_that_differs_each_time_is_named(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:
+    client.createDataFrame(pa.table(people())).write.mode("overwrite").saveAsTable("clinic.people")
+    client.sql("CREATE OR REPLACE VIEW clinic.some AS SELECT * FROM clinic.people WHERE rand() < 0.99")
+    client.sql("CREATE OR REPLACE VIEW clinic.again AS SELECT * FROM clinic.some")
+    client.sql("CREATE OR REPLACE VIEW clinic.dated AS SELECT * FROM clinic.people WHERE now() > DATE'2020-01-01'")
+    client.sql("CREATE OR REPLACE VIEW clinic.still AS SELECT *, 'rand()' AS now FROM clinic.people")
+    target = ON_SPARK.format(ledger=f"sqlite:///{tmp_path}/private/ledger.sqlite", folder=hive[1])
+    told = {}
+    for table in ("people", "again", "dated", "still"):
+        spec = SPEC.format(url=hive[0], table=f"clinic.{table}", target=target)
+        checks = written(tmp_path / f"{table}.yaml", spec).check().checks
+        told[table] = [finding.sentence for finding in checks if finding.check == "volatile"]
+    assert told == {
+        "people": [],
+        "again": [
+            "clinic.again is a view with random() in clinic.some, which it reads: each run reads others, and versions "
+            "differ though no row changed"
+        ],
+        "dated": [
+            "clinic.dated is a view with now(): each run reads others, and versions differ though no row changed"
+        ],
+        "still": [],
+    }

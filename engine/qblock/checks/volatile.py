@@ -23,7 +23,7 @@ DATED = frozenset(
     | {"localtimestamp", "localtime", "current_localtimestamp", "current_localtime", "get_current_timestamp"}
 )
 """Those that have another value in each run."""
-DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres"}
+DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres", "spark": "spark"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ def volatile(session: Session, table: TableName) -> Volatile | None:
     for functions, each_reading in ((RANDOM, True), (DATED, False)):
         for view, function in called:
             if function in functions:
-                return Volatile(str(view), function, each_reading)
+                # Where a copy is counted, that is what is read again.
+                return Volatile(str(view), function, each_reading and session.computed(table))
     return None
 
 

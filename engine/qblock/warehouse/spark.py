@@ -204,6 +204,13 @@ class SparkSession(Session):
         columns = self._copied(table)
         return self._own(self._staged[table], [sa.column(name) for name in columns])
 
+    def definition(self, table: TableName) -> str | None:
+        with suppress(QblockError):
+            rows = self._fetched(f"DESCRIBE TABLE EXTENDED {quoted(table.catalog, table.schema, table.name)}")
+            described = dict(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
+            return described.get("View Text") if described.get("Type") == "VIEW" else None
+        return None
+
     def _copied(self, table: TableName) -> list[str]:
         """The columns of a table's copy, which is made when the table is named first."""
         described, copied = self._stored(table), self.columns(table)
