@@ -13,6 +13,20 @@ STATISTICS = "tests/publish/test_statistics.py"
 
 PUBLISH: tuple[Mutation, ...] = (
     Mutation(
+        "digest: rows that are alike are one in the list of digests",
+        "publish/digest.py",
+        "each = sa.func.repeat(h, sa.cast(n, sa.Integer), type_=sa.Text) if repeated else h",
+        "each = h",
+        tests=(f"{VALUES}::test_the_digest_is_the_same_on_every_engine",),
+    ),
+    Mutation(
+        "digest: rows that are alike are counted once",
+        "publish/digest.py",
+        "whole(sa.func.sum(n)).label",
+        "whole(sa.func.count()).label",
+        tests=(f"{VALUES}::test_the_digest_is_the_same_on_every_engine",),
+    ),
+    Mutation(
         "copy: identifying columns are published",
         "publish/copy.py",
         '        elif column.kind == "timestamptz" and attribute.role != "identifying":',

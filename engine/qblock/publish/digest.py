@@ -11,25 +11,28 @@ import sqlalchemy as sa
 from qblock.ledger.events import canonical
 from qblock.ledger.kept import PublishedColumn
 from qblock.warehouse.protocol import Column, Session, TableName
-from qblock.warehouse.queries import Query
+from qblock.warehouse.queries import Query, whole
 
 PREFIX = 3
 """Hexadecimal digits by which row digests are grouped: 4,096 sorted lists of them, however many rows there are."""
 
 
-def content_digest(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn]) -> str:
+def content_digest(
+    session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn], *, repeated: bool = True
+) -> str:
     """sha256 as hexadecimal text over column names and the sorted digests of all rows.
 
     A row's digest is the sha256 of the texts of its values, each with its length in bytes, so that no two different
-    rows read the same; NULL differs from every text. Raises what the database raises.
+    rows read the same; NULL differs from every text. repeated: whether many rows may be alike, as those of a release
+    are; the digest is the same. Raises what the database raises.
     """
-    groups = session.fetch(digests(session, rows, columns)).to_pylist()
+    groups = session.fetch(digests(session, rows, columns, repeated=repeated)).to_pylist()
     buckets = sorted([row["prefix"], row["n"], row["digest"]] for row in groups)
     content = {"columns": [c.name for c in columns], "rows": sum(b[1] for b in buckets), "buckets": buckets}
     return hashlib.sha256(canonical(content).encode()).hexdigest()
 
 
-def relation_digest(session: Session, table: TableName, without: Collection[str] = ()) -> str:
+def relation_digest(session: Session, table: TableName, without: Collection[str] = (), *, repeated: bool = True) -> str:
     """The content digest of a table or view as it is; without: columns that are not published."""
     rows = session.relation(table)
     columns = [
@@ -37,7 +40,7 @@ def relation_digest(session: Session, table: TableName, without: Collection[str]
         for column in session.columns(table).values()
         if column.name in rows.c and column.name not in without
     ]
-    return content_digest(session, rows, columns)
+    return content_digest(session, rows, columns, repeated=repeated)
 
 
 def relation_mark(session: Session, table: TableName, without: Collection[str] = ()) -> list[str]:
@@ -50,7 +53,7 @@ def relation_mark(session: Session, table: TableName, without: Collection[str] =
     a chance of 1 in 2^64, and only until anything else changes. Elsewhere it is the content digest.
     """
     if session.row_hash is None:
-        return [relation_digest(session, table, without)]
+        return [relation_digest(session, table, without, repeated=False)]
     name, library = session.row_hash
     rows, of_row = session.relation(table), getattr(sa.func, name)
     values = [
@@ -68,16 +71,26 @@ def _is_read_as_text(column: Column) -> bool:
     return column.kind == "text" and column.type != column.compare_as
 
 
-def digests(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn]) -> Query:
-    """The statement: one digest for all row digests that begin alike."""
+def digests(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn], *, repeated: bool) -> Query:
+    """The statement: one digest for all row digests that begin alike. repeated: whether rows that are alike are hashed
+    and sorted once."""
+    texts = sa.select(session.bytewise(_encoded(session, rows, columns)).label("row")).select_from(rows).subquery()
+    query = sa.select(texts.c.row, (whole(sa.func.count()) if repeated else sa.literal_column("1")).label("n"))
+    row = (query.group_by(texts.c.row) if repeated else query).subquery("qblock_texts")
+    hashed = sa.select(session.sha256(row.c.row).label("h"), row.c.n).subquery("qblock_rows")
+    h, n = hashed.c.h, hashed.c.n
+    each = sa.func.repeat(h, sa.cast(n, sa.Integer), type_=sa.Text) if repeated else h
+    together = sa.func.string_agg(each, sa.literal_column("''")).aggregate_order_by(session.bytewise(h))
+    prefix = sa.func.substr(h, 1, PREFIX).label("prefix")
+    digest = session.sha256(together).label("digest")
+    return sa.select(prefix, whole(sa.func.sum(n)).label("n"), digest).group_by(prefix)
+
+
+def _encoded(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn]) -> sa.ColumnElement[Any]:
+    """A row as one text."""
     encoded: sa.ColumnElement[Any] = sa.literal_column("''")
     for column in columns:
         text = session.text_of(rows.c[column.name], column.kind)
         sized = sa.literal_column("'V'").concat(sa.cast(session.byte_length(text), sa.Text)).concat(":").concat(text)
         encoded = encoded.concat(sa.func.coalesce(sized, sa.literal_column("'N'")))
-    row = sa.select(session.sha256(encoded).label("h")).select_from(rows).subquery("qblock_rows")
-    prefix = sa.func.substr(row.c.h, 1, PREFIX)
-    together = sa.func.string_agg(row.c.h, sa.literal_column("''")).aggregate_order_by(session.bytewise(row.c.h))
-    return sa.select(
-        prefix.label("prefix"), sa.func.count().label("n"), session.sha256(together).label("digest")
-    ).group_by(prefix)
+    return encoded
