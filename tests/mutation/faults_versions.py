@@ -7,6 +7,7 @@ from mutation.mutation import Mutation
 APART = "tests/versions/test_apart.py"
 HASHES = "tests/release/test_hashes.py"
 ATTACKER = "tests/versions/test_attacker.py"
+FROZEN = "tests/versions/test_frozen_in_process.py"
 GATE = "tests/versions/test_gate.py"
 STEADY = "tests/release/test_steady_job.py"
 SAID = "tests/release/test_steady_said.py"
@@ -18,6 +19,20 @@ VERSIONS: tuple[Mutation, ...] = (
         "            query = query.where(who.not_in(sa.select(self.excluded.c.entity)))\n",
         "            query = query.where(who.is_not(None))\n",
         tests=("tests/versions/test_admission.py::test_people_set_apart_are_left_out",),
+    ),
+    Mutation(
+        "admission: of a session in this process nobody has moved",
+        "versions/admission.py",
+        "sa.or_(known.c.place != now, known.c.names != layout)",
+        "known.c.names != layout",
+        tests=(f"{FROZEN}::test_who_moved_is_where_the_first_version_has_them",),
+    ),
+    Mutation(
+        "admission: of a session in this process other columns are not frozen",
+        "versions/admission.py",
+        "sa.or_(known.c.place != now, known.c.names != layout)",
+        "known.c.place != now",
+        tests=(f"{FROZEN}::test_columns_of_another_layout_are_frozen_though_their_texts_agree",),
     ),
     Mutation(
         "admission: only what is published is frozen",

@@ -67,6 +67,7 @@ class Admission:
     excluded: sa.FromClause | None = field(default=None, init=False)
     everybody: sa.FromClause | None = field(default=None, init=False)
     _moves: Query | None = field(default=None, init=False)
+    _first: sa.ColumnElement[Any] = field(default_factory=sa.null, init=False)
 
     def __call__(self, session: Session, table: sa.FromClause, columns: dict[str, Column]) -> sa.FromClause:
         """The source's table, or a query over it with the columns that a run reads (the login may be granted no other);
@@ -99,11 +100,18 @@ class Admission:
             if leaf:
                 name = leaf_of(crosswalk, self.spec, session, table, columns, first, leaf)
                 who_and_where.append(name.label(LEAF_NAME))
-            rows = sa.select(*values, *who_and_where).subquery("qblock_source")
+            everybody = sa.select(*values, *who_and_where)
+            rows: sa.FromClause = everybody.subquery("qblock_source")
             self.everybody = rows
             if not names and self.excluded is None and not self.leaving and not leaf:
                 # Where everybody's digest was asked for, it is not asked for again.
                 return rows if crosswalk.hashes else table
+        if self.known is not None:
+            self._first = sa.select(sa.func.min(self.known.c.version)).scalar_subquery()
+        if session.embedded:
+            # A run reads it several times, and digests are most of what that costs.
+            self.everybody = rows = session.store(fresh_name(), everybody)
+            self._keep_others(session, rows, columns)
         joined: sa.FromClause = rows
         if self.known is not None:
             joined = rows.outerjoin(self.known, self.known.c.entity == rows.c[DIGEST])
@@ -126,19 +134,38 @@ class Admission:
         ledger."""
         return 0 if self._moves is None else int(session.scalar(self._moves))
 
-    def _moved(self, session: Session, rows: sa.FromClause, columns: dict[str, Column]) -> Query:
-        assert self.known is not None
+    def _keep_others(self, session: Session, rows: sa.FromClause, columns: dict[str, Column]) -> None:
+        """Keep in `known` only those whose frozen quasi-identifiers are others than those of the source: nobody else's
+        differ from them."""
+        known = self.known
+        if known is None:
+            return
+        now, layout = self._now(session, rows, columns)
+        self._first = sa.literal(session.scalar(sa.select(self._first)))
+        both = known.join(rows, rows.c[DIGEST] == known.c.entity)
+        others = sa.select(*known.c).select_from(both).where(sa.or_(known.c.place != now, known.c.names != layout))
+        self.known = session.store(fresh_name(), others.distinct())
+        if isinstance(known, sa.TableClause):
+            session.drop(known)
+
+    def _now(
+        self, session: Session, rows: sa.FromClause, columns: dict[str, Column]
+    ) -> tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]:
+        """The quasi-identifiers of the source as they would be frozen: their place and names."""
         names = self.spec.quasi_identifiers
         now = join_texts([session.text_of(rows.c[name], columns[name].kind) for name in names])
-        layout = sa.cast(sa.literal(canonical(list(names))), sa.Text)
+        return now, sa.cast(sa.literal(canonical(list(names))), sa.Text)
+
+    def _moved(self, session: Session, rows: sa.FromClause, columns: dict[str, Column]) -> Query:
+        assert self.known is not None
+        now, layout = self._now(session, rows, columns)
         both = rows.join(self.known, self.known.c.entity == rows.c[DIGEST])
         counted = sa.select(sa.func.count()).select_from(both)
         counted = counted.where(self.known.c.place != now, self.known.c.names == layout)
         if self.spec.newcomers is None:
             return counted
         # Whoever came with a cohort has the labels of its map, which say nothing of a move.
-        first = sa.select(sa.func.min(self.known.c.version)).scalar_subquery()
-        return counted.where(self.known.c.version == first)
+        return counted.where(self.known.c.version == self._first)
 
     def _check_types(self, session: Session, columns: dict[str, Column], layouts: Sequence[str]) -> None:
         """Refuse a column whose type cannot hold what is frozen of it: a cast in the query would fail, or quote it."""
@@ -342,10 +369,18 @@ class ShownState:
         state = sa.union_all(*both).subquery("qblock_state")
         if self.spec.bundles:
             most = max(int(longest or 1), *(len(rows_of(value)) for value in values), 1)
-            return self._rows(session, state, columns, most)
-        values_of = self._values(session, state, columns)
-        shown = (state.c.entity.label(DIGEST), state.c.weight.label(WEIGHT), *values_of)
-        return sa.select(*shown).subquery("qblock_shown")
+            shown = self._rows(session, state, columns, most)
+        else:
+            values_of = self._values(session, state, columns)
+            shown = sa.select(state.c.entity.label(DIGEST), state.c.weight.label(WEIGHT), *values_of)
+        if session.embedded:
+            # It is read several times, and to take texts apart is most of what that costs.
+            stored = session.store(fresh_name(), shown)
+            session.drop(new)
+            if isinstance(kept, sa.TableClause):
+                session.drop(kept)
+            shown = sa.select(*stored.c)
+        return shown.subquery("qblock_shown")
 
     def _units(self, t: sa.Table, own: Session) -> Query:
         read = (t.c.entity, t.c.place, t.c.value)
@@ -364,7 +399,7 @@ class ShownState:
         named += [(name, state.c.value, i) for i, name in enumerate(self.layout.valued)]
         return [session.convert(part_of(text, i), columns[name]).label(name) for name, text, i in named]
 
-    def _rows(self, session: Session, units: sa.FromClause, columns: dict[str, Column], longest: int) -> sa.Subquery:
+    def _rows(self, session: Session, units: sa.FromClause, columns: dict[str, Column], longest: int) -> Query:
         """The rows of units, each with the name of its unit; in the place of the entity the digest of its person."""
         assert self.spec.entity is not None
         numbers = session.load(fresh_name(), pa.table({"n": pa.array(range(1, longest + 1), pa.int64())}))
@@ -375,4 +410,4 @@ class ShownState:
         person = owner(rows.c.entity)
         who = [rows.c.entity.label(UNIT), person.label(DIGEST), person.label(self.spec.entity)]
         who.append(rows.c.weight.label(WEIGHT))
-        return sa.select(*who, *self._values(session, rows, columns)).subquery("qblock_shown")
+        return sa.select(*who, *self._values(session, rows, columns))

@@ -340,6 +340,11 @@ class Session:
         return self._sent + (0 if self._beside is None else self._beside.statements)
 
     @property
+    def embedded(self) -> bool:
+        """As of its Facts."""
+        return self._facts.embedded
+
+    @property
     def row_hash(self) -> tuple[str, str] | None:
         """As of its Facts."""
         return self._facts.row_hash

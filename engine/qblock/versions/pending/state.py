@@ -181,10 +181,12 @@ def write_state(
 ) -> None:
     """Write a state, take units out (`gone`), and write units anew (`rows`), in the caller's transaction."""
     t, own, rows = crosswalk.tables, crosswalk.own, rows or {}
-    taken = load_texts(own, entity=sorted({*gone, *rows}))
-    former = sa.delete(t.shown).where(t.shown.c.release == release, t.shown.c.entity.in_(sa.select(taken.c.entity)))
-    crosswalk.write(former, release)
-    own.drop(taken)
+    people = sorted({*gone, *rows})
+    if people:  # or the digest of whom the version shows would be computed anew
+        taken = load_texts(own, entity=people)
+        former = sa.delete(t.shown).where(t.shown.c.release == release, t.shown.c.entity.in_(sa.select(taken.c.entity)))
+        crosswalk.write(former, release)
+        own.drop(taken)
     if rows:
         units = [rows[entity] for entity in sorted(rows)]
         _insert(
