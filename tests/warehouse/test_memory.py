@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
 
 from qblock.spec.fields import in_bytes
 from qblock.warehouse.engines import local_warehouse
-from qblock.warehouse.memory import UNLIMITED, of_client, of_embedded
+from qblock.warehouse.memory import UNLIMITED, of_client, of_embedded, uncollected
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,18 @@ from qblock.warehouse.memory import UNLIMITED, of_client, of_embedded
 )
 def test_amounts_in_bytes(limit: str, size: int) -> None:
     assert in_bytes(limit) == size
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_cycles_are_looked_for_again_as_before(enabled: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with pytest.raises(AssertionError), uncollected():
+            assert gc.isenabled()
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_database_and_client_share_the_limit() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import shutil
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -28,6 +30,19 @@ def of_embedded(limit: str) -> str:
 def of_client(limit: str | None) -> int:
     """Bytes for what is fetched at once, in all its copies."""
     return UNLIMITED if limit is None else int(in_bytes(limit) * CLIENT)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Look for no cycles of objects within: where millions of objects are made that stay, each look goes through all of
+    them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 PREFIX = "qblock-spill-"

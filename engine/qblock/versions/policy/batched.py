@@ -36,6 +36,7 @@ from qblock.versions.policy import common
 from qblock.versions.policy.common import Reopen, Restart, TogetherRefused
 from qblock.versions.recorded import UNPROTECTED, Candidate, recorded
 from qblock.versions.withdrawals import NOBODY
+from qblock.warehouse.memory import uncollected
 from qblock.warehouse.protocol import Column, Session, TableName
 
 FAILED_TOGETHER = (
@@ -156,7 +157,8 @@ class Batched:
             if source.recoding is not None:
                 source.recoding.add_cohorts(maps)
             whole, newest = self.admission.everybody, max(self.shown)
-            decision = decide(crosswalk, source, references, self.state, whole=whole, newest=newest, moves=moves)
+            with uncollected():
+                decision = decide(crosswalk, source, references, self.state, whole=whole, newest=newest, moves=moves)
         if not self.dry:
             with open_crosswalk(self.store) as crosswalk:
                 keep(crosswalk, self.spec.release, decision)
