@@ -114,7 +114,9 @@ class Ladder:
             self.leaf_order[sorted(range(len(leaves)), key=keys.__getitem__)] = np.arange(len(leaves))
             self.ordered = all(self._contiguous(level) for level in range(hierarchy.height))
         self._known: dict[tuple[int, bytes, str | None, Bounds | None], Label] = {}
+        self._plain: dict[tuple[int, int], Label] = {}
         self._ranks: dict[int, Ints] = {}
+        self._first: dict[int, Ints] = {}
         # Labels are few, and parts that have them many.
         self._members: dict[tuple[Label, int], Ints] = {}
         self._grains: dict[Label, int | None] = {}
@@ -130,7 +132,9 @@ class Ladder:
 
     def plain(self, level: int, code: int) -> Label:
         """One label of the hierarchy."""
-        return self._interned(level, np.array([code], dtype=np.int64), "plain", None)
+        if (level, code) not in self._plain:
+            self._plain[level, code] = self._interned(level, np.array([code], dtype=np.int64), "plain", None)
+        return self._plain[level, code]
 
     def group(
         self, level: int, codes: Ints, within: Label, stated: str | None = None, bounds: Bounds | None = None
@@ -288,9 +292,7 @@ class Ladder:
         if level not in self._ranks:
             codes = np.unique(self._codes[level])
             if self.ordered:
-                first = np.full(self.size, self.size, dtype=np.int64)
-                np.minimum.at(first, self._codes[level], self.leaf_order)
-                order = codes[np.argsort(first[codes])]
+                order = codes[np.argsort(self.first_leaves(level)[codes])]
             else:
                 names = [self.name(level, code) for code in codes.tolist()]
                 order = codes[sorted(range(len(codes)), key=lambda i: (names[i] is None, names[i] or ""))]
@@ -298,6 +300,18 @@ class Ladder:
             rank[order] = np.arange(len(order))
             self._ranks[level] = rank
         return self._ranks[level]
+
+    def first_leaves(self, level: int) -> Ints:
+        """int64[leaves]: the place of the first leaf of each label, by its code, where the hierarchy is ordered."""
+        if level not in self._first:
+            first = np.full(self.size, self.size, dtype=np.int64)
+            np.minimum.at(first, self._codes[level], self.leaf_order)
+            self._first[level] = first
+        return self._first[level]
+
+    def first_leaf(self, label: Label) -> int:
+        """The place of the first leaf of a label; 0 where the hierarchy is not ordered."""
+        return int(self.first_leaves(label.level)[label.codes[0]]) if self.ordered and len(label.codes) else 0
 
     def null_at(self, level: int) -> int:
         """The code of the leaf of NULL at a level where it is apart from the others, else -1."""

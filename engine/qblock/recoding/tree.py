@@ -103,9 +103,14 @@ class Tree:
             boxes[there] = children[number.reshape(-1)]
         return boxes
 
-    def each(self, part: int, attribute: int, level: int) -> Split:
-        """Divide a part by single labels."""
-        return self._split(part, Split(attribute, level, "each"))
+    def each(self, part: int, attribute: int, level: int, codes: Sequence[int] = ()) -> Split:
+        """Divide a part by single labels. codes: of those that are known to occur, in their order."""
+        labels, ladder, first = self.labels[part], self.ladders[attribute], len(self)
+        before, after = labels[:attribute], labels[attribute + 1 :]
+        self.labels += [(*before, ladder.plain(level, code), *after) for code in codes]
+        self.parents += [part] * len(codes)
+        children = dict(zip(codes, range(first, len(self)), strict=True))
+        return self._split(part, Split(attribute, level, "each", children))
 
     def cut(self, part: int, attribute: int, level: int, at: int, *, null: bool = True) -> Split:
         """Divide a part of an ordered attribute before the label of this code. null: as of `Ladder.cut`."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from qblock.blocks import Ints, Mask
-from qblock.recoding import Label, Ladder
+from qblock.recoding import Ladder
 from qblock.recoding.tree import Kind
 from qblock.search.boxes.counting import Atoms, Groups, Judge, PartCounting, Path, Sizes, added
 
@@ -21,50 +21,96 @@ RESTS = 24
 """Rests of a part that are tried, the smallest first."""
 COUNTED = 2
 """Of either where each try is a statement."""
-Value = int | float
+Gains = np.typing.NDArray[Any]
+"""Whole numbers, or nats per row: int64, of Python's where they may be larger, or float64."""
 DIGITS = 12
 """Of a gain in nats per row: what logarithms give in any order of rows."""
+EXACT = 1 << 62
+"""Gains up to which are whole numbers of the machine."""
+KINDS: tuple[Kind, ...] = ("each", "cut", "rest")
+NONE = -1
+"""The number of no kind."""
 
 
 @dataclass(frozen=True, eq=False)
-class Proposal:
-    """A split of one part. at: the code of the label of a cut; null: whether NULL goes with what is above it; alone:
-    the codes of labels that stand alone beside a rest; failing: the codes of labels that are suppressed, with so many
-    rows."""
+class Open:
+    """Parts that may be divided. parts: int64[P], ascending. Of each part and quasi-identifier, int64[P, Q]: leaves,
+    how many its label stands for; grain, the level by whose labels it is divided next, -1 for none; first, the place
+    of its first leaf among those of an ordered hierarchy."""
 
-    part: int
+    parts: Ints
+    leaves: Ints
+    grain: Ints
+    first: Ints
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def select(self, index: Ints | Mask) -> Open:
+        """These parts, in that order."""
+        return Open(self.parts[index], self.leaves[index], self.grain[index], self.first[index])
+
+    @classmethod
+    def concatenated(cls, given: Sequence[Open]) -> Open:
+        """Parts of several, in the order of their numbers."""
+        columns = [
+            np.concatenate(of) for of in zip(*((o.parts, o.leaves, o.grain, o.first) for o in given), strict=True)
+        ]
+        return cls(*columns).select(np.argsort(columns[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Proposals:
+    """Splits of parts by one quasi-identifier, of each at most one without suppressed rows and one with some.
+
+    kind: int64[P], of KINDS, and gain of those without. group: int64[atoms], 0 and 1 for both sides of a cut, 0 for a
+    rest, -1 for labels that stand alone; at: int64[P], the first atom above a cut; null: bool[P], whether NULL is with
+    what is above it. suppressed: int64[P], the rows of labels that fail where these are suppressed and the others stand
+    alone, 0 for none; spending: the gain of those; failing: bool[atoms].
+    """
+
     attribute: int
-    level: int
-    kind: Kind
-    gain: Value
-    at: int = 0
-    null: bool = False
-    alone: tuple[int, ...] = ()
-    failing: tuple[int, ...] = ()
-    suppressed: int = 0
+    atoms: Atoms
+    kind: Ints
+    gain: Gains
+    group: Ints
+    at: Ints
+    null: Mask
+    suppressed: Ints
+    spending: Gains
+    failing: Mask
+
+    @classmethod
+    def of(cls, attribute: int, atoms: Atoms, gains: Gains, failing: Mask) -> Proposals:
+        """None yet. gains: of splits into single labels."""
+        number = len(atoms.parts)
+        kind, at, suppressed = (np.full(number, value, dtype=np.int64) for value in (NONE, 0, 0))
+        group, null = np.full(len(failing), -1, dtype=np.int64), np.zeros(number, dtype=bool)
+        return cls(attribute, atoms, kind, gains.copy(), group, at, null, suppressed, gains, failing)
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """One quasi-identifier in one round. labels: of the parts in `atoms`; failing: bool[atoms]; leaves: int64[atoms],
-    how many each label stands for."""
+    """One quasi-identifier in one round. parts: those of `atoms`; place: int64[atoms], the place of each one's part;
+    failing: bool[atoms]; leaves: int64[atoms], how many each label stands for."""
 
     attribute: int
-    labels: Sequence[tuple[Label, ...]]
+    parts: Open
     atoms: Atoms
+    place: Ints
     failing: Mask
     leaves: Ints
 
-    def run(self, p: int) -> slice:
-        """The atoms of the part at a place."""
-        return slice(int(self.atoms.start[p]), int(self.atoms.start[p + 1]))
+    @property
+    def level(self) -> Ints:
+        """int64[P]: the level by whose labels each part is divided."""
+        return self.atoms.level[self.atoms.start[:-1]]
 
-    def label(self, p: int) -> Label:
-        return self.labels[p][self.attribute]
-
-    def proposal(self, p: int, kind: Kind, gain: Value, **more: Any) -> Proposal:
-        atoms = self.atoms
-        return Proposal(int(atoms.parts[p]), self.attribute, int(atoms.level[atoms.start[p]]), kind, gain, **more)
+    def numbers(self, index: Ints) -> Ints:
+        """int64[atoms]: the number of each atom's part among some, given by their places; -1 for others."""
+        number = np.full(len(self.parts), -1, dtype=np.int64)
+        number[index] = np.arange(len(index))
+        return number[self.place]
 
 
 class Proposer:
@@ -83,139 +129,157 @@ class Proposer:
         self._counting, self._ladders, self._judge, self._gain, self._path = counting, ladders, judge, gain, path
         self._cut = cuts
 
-    def propose(
-        self, attribute: int, labels: Sequence[tuple[Label, ...]], atoms: Atoms, budget: int
-    ) -> Iterator[Proposal]:
-        """At most two for each part: one without and one with suppressed rows. labels: of the parts in `atoms`."""
-        ladder, place, number = self._ladders[attribute], atoms.place, len(atoms.parts)
+    def propose(self, attribute: int, parts: Open, atoms: Atoms, budget: int) -> Proposals:
+        """The splits of the parts of atoms, `parts` in their order. budget: rows that may be suppressed."""
+        ladder, place, number = self._ladders[attribute], atoms.place, len(parts)
         failing = self._judge.failing(atoms.groups, atoms.part, self._path)
         bad = added(np.where(failing, atoms.groups.rows, 0), place, number)
         leaves = np.zeros(len(atoms.part), dtype=np.int64)
         for level in np.unique(atoms.level).tolist():
             here = atoms.level == level
             leaves[here] = ladder.under(level)[atoms.code[here]]
-        candidates = Candidates(attribute, labels, atoms, failing, leaves)
+        candidates = Candidates(attribute, parts, atoms, place, failing, leaves)
         there = atoms.groups.rows > 0
         any_passes, blocked = np.zeros(number, dtype=bool), np.zeros(number, dtype=bool)
         any_passes[place[~failing & there]] = True
         # Nobody can be suppressed where only the population has somebody.
         blocked[place[failing & ~there]] = True
         fits = ~blocked & ((bad == 0) | ((bad <= budget) & any_passes))
-        gains = self._gain.of(attribute, labels, atoms.groups, place, leaves, failing)
-        for p in np.flatnonzero(fits).tolist():
-            if not bad[p] or gains[p] > 0:
-                run = candidates.run(p)
-                lost = tuple(atoms.code[run][failing[run]].tolist())
-                yield candidates.proposal(p, "each", gains[p], failing=lost, suppressed=int(bad[p]))
+        gains = self._gain.of(attribute, parts, atoms.groups, place, leaves, failing)
+        proposals = Proposals.of(attribute, atoms, gains, failing)
+        proposals.kind[fits & (bad == 0)] = KINDS.index("each")
+        spends = fits & (bad > 0) & (gains > 0)
+        proposals.suppressed[spends] = bad[spends]
         unsplit = blocked | (bad > 0)
         if not self._counting.entities:
             # Fewer rows than two groups need, or a single label, are in no two groups that pass.
             unsplit &= added(atoms.groups.size, place, number) >= 2 * max(1, self._judge.least)
             unsplit &= np.diff(atoms.start) > 1
-        left = np.flatnonzero(unsplit).tolist()
-        if left:
-            yield from (self._cuts if ladder.ordered and self._cut else self._rests)(candidates, left)
+        left = np.flatnonzero(unsplit)
+        if len(left):
+            (self._cuts if ladder.ordered and self._cut else self._rests)(candidates, left, proposals)
+        return proposals
 
-    def _cuts(self, candidates: Candidates, left: Sequence[int]) -> Iterator[Proposal]:
-        """Two groups of neighbours of each part."""
-        ladder, atoms = self._ladders[candidates.attribute], candidates.atoms
-        null = {}
-        for p in left:
-            run = candidates.run(p)
-            null[p] = int(atoms.code[run][-1]) == ladder.null_at(int(atoms.level[run.start]))
-        tries = {p: self._places_to_cut(candidates, p, null=null[p]) for p in left}
-        for turn in range(max(map(len, tries.values()))):
-            here = [p for p, places in tries.items() if len(places) > turn]
-            group = np.full(len(atoms.part), -1, dtype=np.int64)
-            for j, p in enumerate(here):
-                run = candidates.run(p)
-                group[run] = 2 * j
-                group[run.start + tries[p][turn] : run.stop] = 2 * j + 1
+    def _cuts(self, candidates: Candidates, left: Ints, proposals: Proposals) -> None:
+        """Two groups of neighbours of each part. left: the places of parts."""
+        ladder, atoms, place = self._ladders[candidates.attribute], candidates.atoms, candidates.place
+        nulls = np.array([ladder.null_at(level) for level in range(ladder.hierarchy.height + 1)])[candidates.level]
+        null = atoms.code[atoms.start[1:] - 1] == nulls
+        tries, begin = self._places_to_cut(candidates, left, null)
+        trying, every = np.arange(len(left)), np.arange(len(place))
+        for turn in range(int(np.diff(begin).max(initial=0))):
+            trying = trying[begin[trying] + turn < begin[trying + 1]]
+            here, at = left[trying], np.zeros(len(null), dtype=np.int64)
+            at[here] = tries[begin[trying] + turn]
+            number = candidates.numbers(here)
+            group = np.where(number >= 0, 2 * number + (every >= at[place]), -1)
             groups = self._counting.by_group(candidates.attribute, atoms, group, 2 * len(here))
-            bad = self._judge.failing(groups, np.repeat(atoms.parts[here], 2), self._path)
-            passing = np.flatnonzero(~bad.reshape(-1, 2).any(axis=1)).tolist()
-            splittable = [here[j] for j in passing]
-            at = [int(atoms.code[candidates.run(p).start + tries[p][turn]]) for p in splittable]
-            levels = [int(atoms.level[candidates.run(p).start]) for p in splittable]
-            of = zip(splittable, levels, at, strict=True)
-            cuts = [ladder.cut(candidates.label(p), level, code, null=null[p]) for p, level, code in of]
-            leaves = np.array([side.leaves for cut in cuts for side in cut.labels], dtype=np.int64)
-            both = groups.select(np.array([2 * j + side for j in passing for side in (0, 1)], dtype=np.int64))
-            gains = self._gained(
-                candidates, splittable, both, np.repeat(np.arange(len(splittable), dtype=np.int64), 2), leaves
-            )
-            for p, code, gain in zip(splittable, at, gains, strict=True):
-                yield candidates.proposal(p, "cut", gain, at=code, null=null[p])
-                del tries[p]
+            bad = self._judge.failing(groups, np.repeat(atoms.parts[here], 2), self._path).reshape(-1, 2).any(axis=1)
+            passing, trying = here[~bad], trying[bad]
+            both = groups.select(np.flatnonzero(np.repeat(~bad, 2)))
+            leaves = self._sides(candidates, passing, at[passing], null[passing], apart_at=nulls[passing])
+            sides = np.repeat(np.arange(len(passing), dtype=np.int64), 2)
+            proposals.gain[passing] = self._gained(candidates, passing, both, sides, leaves.reshape(-1))
+            proposals.kind[passing] = KINDS.index("cut")
+            proposals.at[passing], proposals.null[passing] = at[passing], null[passing]
+        cut = (proposals.kind == KINDS.index("cut"))[place]
+        proposals.group[cut] = (every >= proposals.at[place])[cut]
 
-    def _places_to_cut(self, candidates: Candidates, p: int, *, null: bool) -> list[int]:
-        """Where to cut the labels of a part, the place nearest the median of its rows first. null: whether NULL is the
-        last of them."""
+    def _sides(self, candidates: Candidates, cut: Ints, at: Ints, null: Mask, apart_at: Ints) -> Ints:
+        """int64[C, 2]: how many leaves both sides of cuts stand for. cut: the places of parts; at: the first atoms
+        above; null: whether NULL is with these; apart_at: the codes of NULL where it is apart, else -1."""
+        ladder, parts = self._ladders[candidates.attribute], candidates.parts
+        first, whole = parts.first[cut, candidates.attribute], parts.leaves[cut, candidates.attribute]
+        begins = np.zeros(len(cut), dtype=np.int64)
+        level, code = candidates.atoms.level[at], candidates.atoms.code[at]
+        for depth in np.unique(level).tolist():
+            begins[level == depth] = ladder.first_leaves(depth)[code[level == depth]]
+        # The leaf of NULL is the last; where nobody has it, it is on neither side.
+        without = ~null & (apart_at >= 0) & (first + whole == ladder.size)
+        return np.stack((begins - first, first + whole - begins - without), axis=1)
+
+    def _places_to_cut(self, candidates: Candidates, left: Ints, null: Mask) -> tuple[Ints, Ints]:
+        """The atoms to cut before, part by part, that nearest the median of its rows first; and int64[left+1], where
+        those of each part begin. null: whether NULL is the last label of a part."""
         least, entities = self._judge.least, self._counting.entities
         most = COUNTED if entities else CUTS
-        sizes = candidates.atoms.groups.size[candidates.run(p)]
-        below, whole = np.cumsum(sizes)[:-1], int(sizes.sum())
-        # Entities may be in several labels: none is left out before it is counted.
-        fit = slice(None) if entities else (below >= least) & (whole - below >= least)
-        places = np.arange(1, len(sizes))[fit]
-        nearest: list[int] = places[np.lexsort((places, np.abs(2 * below[fit] - whole)))].tolist()
-        if not null:
-            return nearest[:most]
+        of, sizes = candidates.numbers(left), candidates.atoms.groups.size
+        whole = added(sizes, of, len(left))
+        below = np.cumsum(sizes) - sizes
+        below = below - below[candidates.atoms.start[:-1]][candidates.place]
+        fit = (of >= 0) & (np.diff(candidates.place, prepend=-1) == 0)
+        if not entities:
+            # Entities may be in several labels: none is left out before it is counted.
+            fit &= (below >= least) & (whole[of] - below >= least)
+        places = np.flatnonzero(fit)
+        of, below = of[places], below[places]
+        nearest = np.lexsort((places, np.abs(2 * below - whole[of]), of))
+        with_null = null[left][of]
         # NULL is cut away first: alone, else with as few values as it takes.
-        return [*places[::-1][: most // 2].tolist(), *nearest[: most // 2]]
+        highest = np.flatnonzero(with_null)[::-1]
+        highest = highest[np.argsort(of[highest], kind="stable")]
+        highest = highest[_rank(of[highest]) < most // 2]
+        nearest = nearest[_rank(of[nearest]) < np.where(with_null[nearest], most // 2, most)]
+        both = np.concatenate((highest, nearest))
+        both = both[np.argsort(of[both], kind="stable")]
+        return places[both], np.searchsorted(of[both], np.arange(len(left) + 1))
 
-    def _rests(self, candidates: Candidates, left: Sequence[int]) -> Iterator[Proposal]:
-        """Labels that stand alone and one rest of each part."""
-        atoms = candidates.atoms
-        tries = {p: self._sizes_of_rest(candidates, p) for p in left}
-        for turn in range(max(len(moved) for _, moved in tries.values())):
-            here = [p for p, (_, moved) in tries.items() if len(moved) > turn]
-            group = np.full(len(atoms.part), -1, dtype=np.int64)
-            for j, p in enumerate(here):
-                run = candidates.run(p)
-                order, moved = tries[p]
-                group[run] = j
-                group[run.start + order[moved[turn] :]] = -1
-            rests = self._counting.by_group(candidates.attribute, atoms, group, len(here))
-            passing = np.flatnonzero(~self._judge.failing(rests, atoms.parts[here], self._path))
-            splittable = [here[j] for j in passing.tolist()]
+    def _rests(self, candidates: Candidates, left: Ints, proposals: Proposals) -> None:
+        """Labels that stand alone and one rest of each part. left: the places of parts."""
+        atoms, place = candidates.atoms, candidates.place
+        rank, number_alone, least = self._sizes_of_rest(candidates, left)
+        for more in _further(0, COUNTED if self._counting.entities else RESTS):
+            moved = least + more
+            left = left[moved[left] < number_alone[left]]
+            if not len(left):
+                break
+            number = candidates.numbers(left)
+            in_rest = (number >= 0) & (rank < moved[place])
+            rests = self._counting.by_group(candidates.attribute, atoms, np.where(in_rest, number, -1), len(left))
+            bad = self._judge.failing(rests, atoms.parts[left], self._path)
+            passing, left = left[~bad], left[bad]
             # As groups of their own: what stands alone, and one rest for each part.
-            place_of = np.full(len(atoms.parts), -1, dtype=np.int64)
-            place_of[splittable] = np.arange(len(splittable))
-            place = place_of[atoms.place]
-            alone = np.flatnonzero((place >= 0) & (group < 0))
-            whole = np.array([candidates.label(p).leaves for p in splittable], dtype=np.int64)
-            standing = added(candidates.leaves[alone], place[alone], len(splittable))
+            number = candidates.numbers(passing)
+            alone = np.flatnonzero((number >= 0) & ~in_rest)
+            standing = added(candidates.leaves[alone], number[alone], len(passing))
+            whole = candidates.parts.leaves[passing, candidates.attribute]
+            beside = Groups.concatenated([atoms.groups.select(alone), rests.select(np.flatnonzero(~bad))])
+            of = np.concatenate((number[alone], np.arange(len(passing))))
             leaves = np.concatenate((candidates.leaves[alone], whole - standing))
-            beside = Groups.concatenated([atoms.groups.select(alone), rests.select(passing)])
-            gains = self._gained(
-                candidates, splittable, beside, np.concatenate((place[alone], np.arange(len(splittable)))), leaves
-            )
-            for p, gain in zip(splittable, gains, strict=True):
-                run = candidates.run(p)
-                yield candidates.proposal(p, "rest", gain, alone=tuple(atoms.code[run][group[run] < 0].tolist()))
-                del tries[p]
+            proposals.gain[passing] = self._gained(candidates, passing, beside, of, leaves)
+            proposals.kind[passing] = KINDS.index("rest")
+            proposals.group[in_rest & (number >= 0)] = 0
 
-    def _sizes_of_rest(self, candidates: Candidates, p: int) -> tuple[Ints, list[int]]:
-        """The labels of a part that could stand alone, the smallest first, and how many of them to put to the rest."""
-        run, entities = candidates.run(p), self._counting.entities
-        groups, failing = candidates.atoms.groups, candidates.failing[run]
-        sizes = groups.size[run]
-        alone = np.flatnonzero(~failing & (groups.rows[run] > 0))
-        order = alone[np.argsort(sizes[alone], kind="stable")]
-        least, missing = 0, self._judge.least - int(sizes[failing].sum())
-        if not entities and missing > 0:
-            least = int(np.searchsorted(np.cumsum(sizes[order]), missing)) + 1
-        return order, [n for n in _further(least, COUNTED if entities else RESTS) if n < len(order)]
+    def _sizes_of_rest(self, candidates: Candidates, left: Ints) -> tuple[Ints, Ints, Ints]:
+        """int64[atoms]: the place of each label that could stand alone among those of its part, the smallest first, -1
+        for others; int64[P]: how many could; and how many of them to put to the rest at least."""
+        groups, failing, place = candidates.atoms.groups, candidates.failing, candidates.place
+        parts = len(candidates.parts)
+        alone = np.flatnonzero((candidates.numbers(left) >= 0) & ~failing & (groups.rows > 0))
+        order = alone[np.lexsort((groups.size[alone], place[alone]))]
+        of, sizes = place[order], groups.size[order]
+        rank, number = np.full(len(place), -1, dtype=np.int64), np.bincount(of, minlength=parts)
+        rank[order] = _rank(of)
+        least = np.zeros(parts, dtype=np.int64)
+        if not self._counting.entities:
+            missing = self._judge.least - added(np.where(failing, groups.size, 0), place, parts)
+            together = np.cumsum(sizes)
+            together = together - (together - sizes)[np.arange(len(of)) - rank[order]]
+            short = np.bincount(of[together < missing[of]], minlength=parts)
+            least = np.where(missing > 0, short + 1, 0)
+        return rank, number, least
 
-    def _gained(
-        self, candidates: Candidates, places: Sequence[int], groups: Groups, place: Ints, leaves: Ints
-    ) -> list[Value]:
+    def _gained(self, candidates: Candidates, places: Ints, groups: Groups, place: Ints, leaves: Ints) -> Gains:
         """What some parts gain that are split into groups, all of which pass."""
         nothing = np.zeros(len(place), dtype=bool)
-        return self._gain.of(
-            candidates.attribute, [candidates.labels[p] for p in places], groups, place, leaves, nothing
-        )
+        return self._gain.of(candidates.attribute, candidates.parts.select(places), groups, place, leaves, nothing)
+
+
+def _rank(of: Ints) -> Ints:
+    """The place of each among those of its part, which lie one behind another."""
+    every = np.arange(len(of))
+    new = np.diff(of, prepend=-1) != 0
+    return every - np.maximum.accumulate(np.where(new, every, 0))
 
 
 def _further(least: int, most: int) -> Iterator[int]:
@@ -234,51 +298,37 @@ class Gain:
     def __init__(
         self, by: str, ladders: Sequence[Ladder], rows: int, weights: Sequence[Fraction], column: int | None
     ) -> None:
-        self._by, self._ladders, self._rows, self._column = by, tuple(ladders), rows, column
+        self._by, self._rows, self._column = by, rows, column
+        self._sizes = np.array([ladder.size for ladder in ladders], dtype=np.int64)
         shares = [weight / max(ladder.size - 1, 1) for weight, ladder in zip(weights, ladders, strict=True)]
         common = math.lcm(*(share.denominator for share in shares)) if shares else 1
-        self._scale = [int(share * common) for share in shares]
+        scale = [int(share * common) for share in shares]
+        most = rows * (sum(of * ladder.size for of, ladder in zip(scale, ladders, strict=True)) + rows)
+        # Exact, also where a number of the machine does not hold it.
+        self._type: Any = np.int64 if most < EXACT else object
+        self._scale = np.array(scale, dtype=self._type)
 
-    def of(
-        self,
-        attribute: int,
-        labels: Sequence[tuple[Label, ...]],
-        groups: Groups,
-        place: Ints,
-        leaves: Ints,
-        failing: Mask,
-    ) -> list[Value]:
-        """What each of some parts gains. labels: of the parts; groups: that they are split into, each in the part of
-        the place int64[G], with labels of the split attribute that stand for so many leaves int64[G]; failing: those
-        that are suppressed then."""
-        number = len(labels)
-        rows = groups.rows
+    def of(self, attribute: int, parts: Open, groups: Groups, place: Ints, leaves: Ints, failing: Mask) -> Gains:
+        """What each of some parts gains. groups: that they are split into, each in the part of the place int64[G], with
+        labels of the split attribute that stand for so many leaves int64[G]; failing: those that are suppressed then.
+        """
+        number, rows, before = len(parts), groups.rows, parts.leaves[:, attribute]
+        if self._by == "kl_divergence":
+            return self._divergence(groups, place, before, leaves, failing, number)
+        lost = added(np.where(failing, rows, 0), place, number).astype(self._type)
+        gains: Gains
         if self._by == "discernibility":
             whole, inner = added(rows, place, number), added(np.where(failing, 0, rows * rows), place, number)
-            lost = added(np.where(failing, rows, 0), place, number)
-            return [
-                w * w - i - self._rows * f
-                for w, i, f in zip(whole.tolist(), inner.tolist(), lost.tolist(), strict=True)
-            ]
-        before = np.array([label[attribute].leaves for label in labels], dtype=np.int64)
-        if self._by == "loss":
-            gained = added(np.where(failing, 0, rows * (before[place] - leaves)), place, number)
-            lost = added(np.where(failing, rows, 0), place, number)
-            scale = self._scale[attribute]
-            return [
-                scale * g - (f * self._hidden(label) if f else 0)
-                for g, f, label in zip(gained.tolist(), lost.tolist(), labels, strict=True)
-            ]
-        return self._divergence(groups, place, before, leaves, failing, number)
+            gains = whole.astype(self._type) ** 2 - inner - self._rows * lost
+            return gains
+        gained = added(np.where(failing, 0, rows * (before[place] - leaves)), place, number)
+        gains = self._scale[attribute] * gained.astype(self._type)
+        if failing.any():
+            # What it costs to suppress one row of a part.
+            gains = gains - lost * ((self._sizes - parts.leaves) * self._scale).sum(axis=1)
+        return gains
 
-    def _hidden(self, labels: tuple[Label, ...]) -> int:
-        """What it costs to suppress one row of a part."""
-        triples = zip(self._scale, self._ladders, labels, strict=True)
-        return sum(scale * (ladder.size - label.leaves) for scale, ladder, label in triples)
-
-    def _divergence(
-        self, groups: Groups, place: Ints, before: Ints, leaves: Ints, failing: Mask, number: int
-    ) -> list[Value]:
+    def _divergence(self, groups: Groups, place: Ints, before: Ints, leaves: Ints, failing: Mask, number: int) -> Gains:
         inner = np.zeros(number)
         shown = ~failing
         np.add.at(inner, place[shown], (groups.rows * np.log(before[place] / leaves))[shown])
@@ -291,4 +341,4 @@ class Gain:
         total = np.bincount(whole.reshape(-1), weights=n, minlength=len(merged))
         np.add.at(inner, of, n * np.log(n))
         np.add.at(inner, merged // span, -total * np.log(total))
-        return [round(float(value) / self._rows, DIGITS) for value in inner]
+        return np.array([round(value / self._rows, DIGITS) for value in inner.tolist()], dtype=np.float64)

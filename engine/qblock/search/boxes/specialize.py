@@ -16,12 +16,43 @@ import numpy as np
 from qblock.blocks import Blocks, Containing, Ints, Mask
 from qblock.lattice import Node
 from qblock.recoding import Label, Ladder, Tree
-from qblock.search.boxes.counting import Atoms, Groups, Judge, Moves, PartCounting, Sizes, blocks_of
-from qblock.search.boxes.propose import Gain, Proposal, Proposer
+from qblock.recoding.tree import Kind
+from qblock.search.boxes.counting import Groups, Judge, Moves, PartCounting, Sizes, added, blocks_of
+from qblock.search.boxes.propose import KINDS, Gain, Gains, Open, Proposals, Proposer
 from qblock.search.lattice import Tally
 
-Choice = Callable[[Sequence[int]], list[tuple[Proposal, Atoms]]]
-"""Gives the splits of open parts, with the counts of their children."""
+GROUPS: dict[Kind, int] = {"each": 0, "cut": 2, "rest": 1}
+"""Of several labels, that a split of each kind makes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The splits of open parts. attribute: int64[P], -1 for a part that is not split; spent: bool[P], whether labels
+    that fail are suppressed; proposals: by attribute, of which these are."""
+
+    attribute: Ints
+    spent: Mask
+    proposals: dict[int, Proposals]
+
+
+Choice = Callable[[Open], Chosen]
+"""Gives the splits of open parts."""
+
+
+class _Best:
+    """The best split of each open part by any attribute so far; of those as good, that of the first attribute."""
+
+    def __init__(self, parts: int) -> None:
+        self.attribute = np.full(parts, -1, dtype=np.int64)
+        self._gain: Gains | None = None
+
+    def add(self, parts: Ints, attribute: int, gain: Gains) -> None:
+        """Consider splits of parts, by their places."""
+        if self._gain is None:
+            self._gain = np.zeros(len(self.attribute), dtype=gain.dtype)
+        better = (self.attribute[parts] < 0) | (gain > self._gain[parts])
+        self.attribute[parts[better]] = attribute
+        self._gain[parts[better]] = gain[better]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,34 +169,35 @@ class Specialization:
         groups, keys, parts = self._blocks(tree.start)
         there = groups.rows > 0
         self._start(keys, parts, there)
-        open_ = [part for part, any_ in zip(parts, there.tolist(), strict=True) if any_]
+        open_ = self._opened([part for part, any_ in zip(parts, there.tolist(), strict=True) if any_])
         specialized = self._divided(open_, self._known, tally)
         failing = self._judge.failing(specialized.groups, np.array(specialized.boxes, dtype=np.int64), self.path)
         affordable = int(specialized.groups.rows[failing].sum()) <= self._budget
         return replace(specialized, suppressed=failing if affordable else np.zeros_like(failing))
 
     def _divided(
-        self, open_: list[int], choose: Choice, tally: Tally | None, over: Callable[[], bool] = lambda: False
+        self, open_: Open, choose: Choice, tally: Tally | None, over: Callable[[], bool] = lambda: False
     ) -> Specialized:
         """Divide parts round by round until no split is chosen for any. All that is open is a box at any time."""
         tree = self._tree
         rounds, done = 0, len(self._suppressed)
-        while open_ and not over():
+        while len(open_) and not over():
             if tally is not None:
                 tally(done, len(open_), 0.0)
             rounds += 1
             chosen = choose(open_)
-            split = {proposal.part for proposal, _ in chosen}
+            split = chosen.attribute >= 0
             # The parts on the way to a box are asked for by (n,t)-closeness alone.
-            self._counts.settle([part for part in open_ if part not in split], () if self._judge.looks_up else split)
-            done += len(open_) - len(split)
-            open_ = self._split(chosen) if chosen else []
+            forgotten = () if self._judge.looks_up else open_.parts[split].tolist()
+            self._counts.settle(open_.parts[~split].tolist(), forgotten)
+            done += int(np.count_nonzero(~split))
+            open_ = self._split(open_, chosen)
         self._counting.drop()
         boxes = [part for part in tree.boxes() if part in self._counts]
         suppressed = np.array([part in self._suppressed for part in boxes], dtype=bool)
         alone = Groups.concatenated(self._empty).population
         empty = tuple(np.sort(population[population > 0]) for population in alone)
-        return Specialized(tree, boxes, self._counts.of(boxes), suppressed, rounds, empty, not open_)
+        return Specialized(tree, boxes, self._counts.of(boxes), suppressed, rounds, empty, not len(open_))
 
     def _blocks(self, start: Node) -> tuple[Groups, Ints, list[int]]:
         """The blocks of a node, the codes of their labels, and the parts that they are."""
@@ -181,7 +213,7 @@ class Specialization:
         self._add(groups, parts)
         return groups, keys, parts
 
-    def _begin(self, start: Node) -> list[int] | None:
+    def _begin(self, start: Node) -> Open | None:
         groups, keys, parts = self._blocks(start)
         # Within the whole table.
         failing = self._judge.failing(groups, np.zeros(len(groups), dtype=np.int64), self.path)
@@ -195,7 +227,23 @@ class Specialization:
         if (failing & (groups.rows == 0)).any():
             return None
         self._start(keys, parts, ~failing & (groups.rows > 0))
-        return kept
+        return self._opened(kept)
+
+    def _opened(self, parts: Sequence[int]) -> Open:
+        """Parts that may be divided."""
+        columns = [self._facts(attribute, parts) for attribute in range(len(self.ladders))]
+        shape = (len(parts), len(self.ladders))
+        leaves, grain, first = (np.array(of, dtype=np.int64).T.reshape(shape) for of in zip(*columns, strict=True))
+        return Open(np.array(parts, dtype=np.int64), leaves, grain, first)
+
+    def _facts(self, attribute: int, parts: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+        """What splits of parts by an attribute are weighed by: the columns of `Open`."""
+        ladder, labels = self.ladders[attribute], [self._tree.labels[part][attribute] for part in parts]
+        facts = {
+            label: (label.leaves, ladder.grain(label), ladder.first_leaf(label)) for label in dict.fromkeys(labels)
+        }
+        every = [facts[label] for label in labels]
+        return [of[0] for of in every], [-1 if of[1] is None else of[1] for of in every], [of[2] for of in every]
 
     def _start(self, keys: Ints, parts: Sequence[int], open_: Mask) -> None:
         """Give the rows of the blocks that may be divided the parts that they are."""
@@ -210,100 +258,126 @@ class Specialization:
             return groups if start == top else self._counting.begin(top)[0]
         return groups.merged(np.zeros(len(groups), dtype=np.int64), 1)
 
-    def _chosen(self, open_: Sequence[int]) -> list[tuple[Proposal, Atoms]]:
-        """The split of each part that has one, with the counts of its children."""
-        best: dict[int, Proposal] = {}
-        spending: dict[int, Proposal] = {}
-        counted = {}
-        for attribute, ladder in enumerate(self.ladders):
-            grains = [(part, ladder.grain(self._tree.labels[part][attribute])) for part in open_]
-            divisible = [(part, level) for part, level in grains if level is not None]
-            if not divisible:
+    def _chosen(self, open_: Open) -> Chosen:
+        """The split of each part that has one."""
+        best, spending = _Best(len(open_)), _Best(len(open_))
+        proposals = {}
+        for attribute in range(len(self.ladders)):
+            there = np.flatnonzero(open_.grain[:, attribute] >= 0)
+            if not len(there):
                 continue
-            parts, levels = (np.array(column, dtype=np.int64) for column in zip(*divisible, strict=True))
-            order = np.argsort(parts)
-            atoms = self._counting.labels(attribute, parts[order], levels[order])
-            counted[attribute] = atoms
-            labels = [self._tree.labels[part] for part in atoms.parts.tolist()]
-            for proposal in self._proposer.propose(attribute, labels, atoms, self._budget):
-                among = spending if proposal.suppressed else best
-                best_known = among.get(proposal.part)
-                # Ties by the order of attributes: an earlier one stays.
-                if best_known is None or proposal.gain > best_known.gain:
-                    among[proposal.part] = proposal
-        self._spend(spending, best)
-        return [(best[part], counted[best[part].attribute]) for part in open_ if part in best]
+            parts = open_.select(there)
+            atoms = self._counting.labels(attribute, parts.parts, parts.grain[:, attribute])
+            proposed = self._proposer.propose(attribute, parts, atoms, self._budget)
+            proposals[attribute] = proposed
+            plain, spends = proposed.kind >= 0, proposed.suppressed > 0
+            best.add(there[plain], attribute, proposed.gain[plain])
+            spending.add(there[spends], attribute, proposed.spending[spends])
+        spent = self._spend(open_, best, spending, proposals)
+        return Chosen(np.where(spent, spending.attribute, best.attribute), spent, proposals)
 
-    def _known(self, open_: Sequence[int]) -> list[tuple[Proposal, Atoms]]:
-        """The split of each part that the tree has one of, with the counts of its children."""
-        splits = {part: self._tree.splits[part] for part in open_ if part in self._tree.splits}
-        splits_known = []
-        for attribute in sorted({split.attribute for split in splits.values()}):
-            here = sorted(part for part, split in splits.items() if split.attribute == attribute)
-            levels = np.array([splits[part].level for part in here], dtype=np.int64)
-            atoms = self._counting.labels(attribute, np.array(here, dtype=np.int64), levels)
-            splits_known += [
-                (Proposal(part, attribute, splits[part].level, splits[part].kind, 0), atoms) for part in here
+    def _known(self, open_: Open) -> Chosen:
+        """The split of each part that the tree has one of."""
+        splits = [self._tree.splits.get(part) for part in open_.parts.tolist()]
+        attributes = np.array([-1 if split is None else split.attribute for split in splits], dtype=np.int64)
+        levels = np.array([-1 if split is None else split.level for split in splits], dtype=np.int64)
+        proposals = {}
+        for attribute in np.unique(attributes[attributes >= 0]).tolist():
+            here = attributes == attribute
+            atoms = self._counting.labels(attribute, open_.parts[here], levels[here])
+            nothing = np.zeros(len(atoms.parts), dtype=np.int64), np.zeros(len(atoms.part), dtype=bool)
+            proposals[attribute] = Proposals.of(attribute, atoms, *nothing)
+        return Chosen(attributes, np.zeros(len(open_), dtype=bool), proposals)
+
+    def _spend(self, open_: Open, best: _Best, spending: _Best, proposals: dict[int, Proposals]) -> Mask:
+        """Suppress where nothing else divides a part, where each row that is suppressed gains most first; bool[P]."""
+        spent, wanted = np.zeros(len(open_), dtype=bool), []
+        for attribute, proposed in proposals.items():
+            places = np.flatnonzero((best.attribute < 0) & (spending.attribute == attribute))
+            at = np.searchsorted(proposed.atoms.parts, open_.parts[places])
+            lost, gains = proposed.suppressed[at].tolist(), proposed.spending[at].tolist()
+            wanted += [
+                (-gain / rows, place, rows) for gain, rows, place in zip(gains, lost, places.tolist(), strict=True)
             ]
-        return splits_known
+        for _, place, rows in sorted(wanted):
+            if rows <= self._budget:
+                self._budget -= rows
+                spent[place] = True
+        return spent
 
-    def _spend(self, spending: dict[int, Proposal], best: dict[int, Proposal]) -> None:
-        """Suppress where nothing else divides a part, where each row that is suppressed gains most first."""
-        wanted = [proposal for part, proposal in spending.items() if part not in best]
-        wanted.sort(key=lambda p: (-p.gain / p.suppressed, p.part))
-        for proposal in wanted:
-            if proposal.suppressed <= self._budget:
-                self._budget -= proposal.suppressed
-                best[proposal.part] = proposal
-
-    def _split(self, chosen: Sequence[tuple[Proposal, Atoms]]) -> list[int]:
+    def _split(self, open_: Open, chosen: Chosen) -> Open:
         """Divide the parts; the children that are open."""
-        tree, counting = self._tree, self._counting
-        new: list[int] = []
+        opened: list[Open] = []
         columns: list[tuple[Ints, ...]] = []
-        by_attribute: dict[int, tuple[Atoms, list[Proposal]]] = {}
-        for proposal, atoms in chosen:
-            by_attribute.setdefault(proposal.attribute, (atoms, []))[1].append(proposal)
-        for attribute, (atoms, proposals) in sorted(by_attribute.items()):
-            child = np.full(len(atoms.part), -1, dtype=np.int64)
-            for proposal in proposals:
-                if proposal.part not in tree.splits:
-                    self._divide(proposal)
-                p = int(np.searchsorted(atoms.parts, proposal.part))
-                run = slice(int(atoms.start[p]), int(atoms.start[p + 1]))
-                codes = atoms.code[run].tolist()
-                child[run] = [tree.child(proposal.part, code) for code in codes]
-                lost = set(proposal.failing)
-                pairs = zip(child[run].tolist(), codes, strict=True)
-                self._suppressed.update(part for part, code in pairs if code in lost)
-            children, group = np.unique(child[child >= 0], return_inverse=True)
+        for attribute in np.unique(chosen.attribute[chosen.attribute >= 0]).tolist():
+            here = np.flatnonzero(chosen.attribute == attribute)
+            proposed = chosen.proposals[attribute]
+            atoms, child = proposed.atoms, self._children(open_.parts[here], proposed, chosen.spent[here])
+            there = np.flatnonzero(child >= 0)
+            children, first, group = np.unique(child[there], return_index=True, return_inverse=True)
             number = np.full(len(child), -1, dtype=np.int64)
-            number[child >= 0] = group.reshape(-1)
-            groups = in_order(counting.by_group(attribute, atoms, number, len(children)))
+            number[there] = group.reshape(-1)
+            groups = in_order(self._counting.by_group(attribute, atoms, number, len(children)))
             self._add(groups, children.tolist())
-            open_ = [part for part in children[groups.rows > 0].tolist() if part not in self._suppressed]
-            new += open_
-            shown = np.flatnonzero(np.isin(child, open_))
-            of = np.full(len(shown), attribute, dtype=np.int64)
-            columns.append((atoms.part[shown], of, atoms.level[shown], atoms.code[shown], child[shown]))
-        counting.move(Moves(*(np.concatenate(column) for column in zip(*columns, strict=True))))
-        return sorted(new)
+            shown = groups.rows > 0
+            if self._suppressed:
+                shown &= ~np.isin(children, list(self._suppressed))
+            parents = open_.select(np.searchsorted(open_.parts, atoms.part[there[first[shown]]]))
+            opened.append(self._of_children(attribute, parents, children[shown]))
+            moved = there[shown[number[there]]]
+            of = np.full(len(moved), attribute, dtype=np.int64)
+            columns.append((atoms.part[moved], of, atoms.level[moved], atoms.code[moved], child[moved]))
+        if not columns:
+            return open_.select(chosen.attribute >= 0)
+        self._counting.move(Moves(*(np.concatenate(column) for column in zip(*columns, strict=True))))
+        return Open.concatenated(opened)
+
+    def _of_children(self, attribute: int, parents: Open, children: Ints) -> Open:
+        """The children of parts, each beside its parent, from which it differs in the label of one attribute."""
+        opened = Open(children, parents.leaves, parents.grain, parents.first)
+        facts = self._facts(attribute, children.tolist())
+        for column, of in zip((opened.leaves, opened.grain, opened.first), facts, strict=True):
+            column[:, attribute] = of
+        return opened
+
+    def _children(self, parts: Ints, proposed: Proposals, spent: Mask) -> Ints:
+        """int64[atoms]: the child that each label of parts is in, -1 for those of other parts. spent: of the parts,
+        whether labels that fail are suppressed."""
+        tree, atoms, place = self._tree, proposed.atoms, proposed.atoms.place
+        at = np.searchsorted(atoms.parts, parts)
+        split, suppressing = np.zeros((2, len(atoms.parts)), dtype=bool)
+        split[at], suppressing[at[spent]] = True, True
+        there, child = split[place], np.full(len(place), -1, dtype=np.int64)
+        if int(parts[0]) in tree.splits:
+            pairs = zip(atoms.part[there].tolist(), atoms.code[there].tolist(), strict=True)
+            child[there] = [tree.child(part, code) for part, code in pairs]
+            return child
+        kind = np.where(suppressing, KINDS.index("each"), proposed.kind)
+        group = np.where(suppressing[place], -1, proposed.group)
+        child[there] = len(tree) + _numbers(place, np.where(there, group, 0), kind, at)[there]
+        self._divide(proposed, at, kind, there & (group < 0))
+        self._suppressed.update(child[proposed.failing & suppressing[place]].tolist())
+        return child
+
+    def _divide(self, proposed: Proposals, at: Ints, kind: Ints, alone: Mask) -> None:
+        """Give the tree the splits of parts at some places. alone: bool[atoms], the labels that stand alone."""
+        atoms, attribute = proposed.atoms, proposed.attribute
+        codes, begin = atoms.code[alone].tolist(), np.concatenate(([0], np.cumsum(alone)))[atoms.start]
+        levels, cuts = atoms.level[atoms.start[:-1]], np.where(kind == KINDS.index("cut"), atoms.code[proposed.at], 0)
+        columns = (atoms.parts, levels, kind, begin[:-1], begin[1:], cuts, proposed.null)
+        for part, level, number, start, end, code, null in zip(*(of[at].tolist() for of in columns), strict=True):
+            if KINDS[number] == "each":
+                self._tree.each(part, attribute, level, codes[start:end])
+            elif KINDS[number] == "cut":
+                self._tree.cut(part, attribute, level, code, null=null)
+            else:
+                self._tree.rest(part, attribute, level, codes[start:end])
 
     def _add(self, groups: Groups, parts: Sequence[int]) -> None:
         """Keep the counts of parts that hold rows."""
         self._empty.append(groups.select(np.flatnonzero(groups.rows == 0)))
         there = np.flatnonzero(groups.rows > 0)
         self._counts.add(groups.select(there), [parts[i] for i in there.tolist()])
-
-    def _divide(self, proposal: Proposal) -> None:
-        tree = self._tree
-        at = proposal.part, proposal.attribute, proposal.level
-        if proposal.kind == "each":
-            tree.each(*at)
-        elif proposal.kind == "cut":
-            tree.cut(*at, proposal.at, null=proposal.null)
-        else:
-            tree.rest(*at, proposal.alone)
 
     def path(self, parts: Ints, column: int) -> Sequence[Containing]:
         """The parts on the way to each of these, as blocks: one node of them for each depth."""
@@ -318,3 +392,16 @@ class Specialization:
             blocks: Blocks = blocks_of(self._counts.of(distinct), column)
             levels.append(Containing(blocks, index[place.reshape(-1)]))
         return levels
+
+
+def _numbers(place: Ints, group: Ints, kind: Ints, at: Ints) -> Ints:
+    """int64[atoms]: the children of parts, numbered from 0 in the order of parts: of each the labels that stand alone,
+    then its groups. place: of each label's part; group: -1 for labels that stand alone; kind: int64[P]; at: the places
+    of the parts that are divided."""
+    alone = group < 0
+    number = added(alone.astype(np.int64), place, len(kind))
+    children = (number + np.array([GROUPS[of] for of in KINDS])[kind])[at]
+    first = np.zeros(len(kind), dtype=np.int64)
+    first[at] = np.cumsum(children) - children
+    before = np.cumsum(number) - number
+    return first[place] + np.where(alone, np.cumsum(alone) - 1 - before[place], number[place] + group)
