@@ -194,4 +194,11 @@ IN_MEMORY = (
         "size, owner = _at(occurring, *others[0][::2]), np.searchsorted(occurring, own)[owner]",
         tests=ARRAYS,
     ),
+    Mutation(
+        "map in memory: metrics leave out the rows of boxes that were done before others",
+        "search/boxes/arrays.py",
+        "        self._settle(np.unique(moves.part))\n",
+        "",
+        tests=("tests/recoding/test_arrays.py::test_tables_beside_it_are_counted_alike",),
+    ),
 )

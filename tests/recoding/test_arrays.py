@@ -21,9 +21,10 @@ from qblock.blocks import Ints
 from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Coding
 from qblock.recoding import Ladder
-from qblock.search.boxes import arrays
-from qblock.search.boxes.arrays import InMemory, Loaded, packing_of
+from qblock.search.boxes import arrays, rows
+from qblock.search.boxes.arrays import InMemory
 from qblock.search.boxes.counting import Atoms, Counting, Groups, Moves
+from qblock.search.boxes.rows import Loaded, packing_of
 from qblock.search.result import SearchResult
 from qblock.search.run import open_task, run_search
 from qblock.spec import Spec
@@ -47,18 +48,18 @@ def session() -> Iterator[Session]:
     local.close()
 
 
-def coded(session: Session, draw: random.Random, ladders: list[Ladder], sizes: list[int], rows: int) -> FrequencySets:
+def coded(session: Session, draw: random.Random, ladders: list[Ladder], sizes: list[int], count: int) -> FrequencySets:
     """A coded table of random rows, hardly two of which are alike or many of which are."""
     coding = Coding([ladder.hierarchy for ladder in ladders], sizes)
-    words = [np.zeros(rows, dtype=np.int64) for _ in range(coding.words)]
+    words = [np.zeros(count, dtype=np.int64) for _ in range(coding.words)]
     for i, ladder in enumerate(ladders):
-        leaves = np.array([draw.randrange(ladder.size) for _ in range(rows)], dtype=np.int64)
+        leaves = np.array([draw.randrange(ladder.size) for _ in range(count)], dtype=np.int64)
         for word, bits in zip(words, coding.bits(i, np.zeros_like(leaves), leaves), strict=True):
             word |= bits
     for size, place in zip(sizes, coding.sensitive, strict=True):
-        words[place.word] |= np.array([draw.randrange(size) for _ in range(rows)], dtype=np.int64) << place.shift
+        words[place.word] |= np.array([draw.randrange(size) for _ in range(count)], dtype=np.int64) << place.shift
     table = pa.table({f"k{i}": whole_numbers(word) for i, word in enumerate(words)})
-    return FrequencySets(session, session.load(f"coded_{next(TABLES)}", table), coding, rows)
+    return FrequencySets(session, session.load(f"coded_{next(TABLES)}", table), coding, count)
 
 
 def said(groups: Groups, keys: Ints) -> dict[tuple[int, ...], Any]:
@@ -167,6 +168,7 @@ def test_both_count_any_parts_alike(session: Session, dense: int, bits: int, see
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(arrays, "DENSE", dense)
         patched.setattr(arrays, "BITS", bits)
+        patched.setattr(rows, "BITS", bits)
         packing = packing_of(ladders)
         loaded = [Loaded.from_sets(packing, *of) for of in zip((own, *populations, *guards), told, strict=True)]
         memory = InMemory(ladders, packing, loaded, len(populations))
@@ -228,5 +230,5 @@ def test_tables_beside_it_are_counted_alike(warehouse: Any, tmp_path: Path, mode
     warehouse("wishes", {"person": people, "value": [draw.choice("uvw") for _ in people]})
     more = f"suppression_limit: {limit}\nsearch: {{recoding: multidimensional, choose_by: loss}}\n"
     # With a limit, there are parts that only the population is in.
-    rows = [row for row in rows_of(limit, 90) if not limit or row["b"] != "b2"]
-    check_same_map(load(warehouse, tmp_path, rows, [BESIDE[model]], more))
+    there = [row for row in rows_of(limit, 90) if not limit or row["b"] != "b2"]
+    check_same_map(load(warehouse, tmp_path, there, [BESIDE[model]], more))

@@ -14,115 +14,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qblock.blocks import Ints, Mask
-from qblock.frequency import FrequencySets, positions
-from qblock.frequency.coding import Coding
+from qblock.frequency import positions
 from qblock.hierarchy.core import BITS
 from qblock.lattice import Node
 from qblock.recoding import Ladder
 from qblock.search.boxes.counting import Atoms, Groups, Moves, numbered, sorted_atoms
-from qblock.warehouse import queries
+from qblock.search.boxes.rows import Loaded, Packing, Rows
 
 DENSE = 4
 """Cells for each row, up to which a table of them is cheaper than to sort the rows."""
-TEMPORARY = 10
-"""Numbers for each row that counting takes beside the rows."""
-
-
-class Packing:
-    """Where the leaf of each quasi-identifier is in the words of a row. sizes: how many leaves each has."""
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self._at: list[tuple[int, int, int]] = []
-        used = [0]
-        for size in sizes:
-            width = max(0, size - 1).bit_length()
-            if used[-1] + width > BITS:
-                used.append(0)
-            self._at.append((len(used) - 1, used[-1], (1 << width) - 1))
-            used[-1] += width
-        self.words = len(used)
-
-    def put(self, words: Sequence[Ints], attribute: int, leaves: Ints) -> None:
-        """Put the leaves of a quasi-identifier into words that do not have them yet. leaves: int64[R]."""
-        word, shift, _ = self._at[attribute]
-        np.bitwise_or(words[word], leaves << shift, out=words[word])
-
-    def leaves(self, words: Sequence[Ints], attribute: int) -> Ints:
-        """int64[R]: the leaves of a quasi-identifier."""
-        word, shift, mask = self._at[attribute]
-        leaves: Ints = words[word] >> shift & mask
-        return leaves
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """words: int64[R] each, of the leaves; value: int64[R], the number of the combination of values, None where no
-    values are told apart; n: int64[R], the rows of the source that each stands for, None where that is one."""
-
-    words: tuple[Ints, ...]
-    value: Ints | None = None
-    n: Ints | None = None
-
-    def __len__(self) -> int:
-        return len(self.words[0])
-
-    def select(self, index: Ints | Mask) -> Rows:
-        """These rows, in that order."""
-        value = None if self.value is None else self.value[index]
-        return Rows(tuple(word[index] for word in self.words), value, None if self.n is None else self.n[index])
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """All rows of a table. values: int64[V, S], the combinations of values by their numbers."""
-
-    rows: Rows
-    values: Ints
-
-    @classmethod
-    def of(cls, packing: Packing, leaves: Ints, values: Ints) -> Loaded:
-        """People who are in memory. leaves: int64[N, Q]; values: int64[N, S]."""
-        words = [np.zeros(len(leaves), dtype=np.int64) for _ in range(packing.words)]
-        for attribute in range(leaves.shape[1]):
-            packing.put(words, attribute, leaves[:, attribute])
-        number, distinct = _combinations(list(values.T), len(leaves))
-        return cls(Rows(tuple(words), number), distinct)
-
-    @classmethod
-    def from_sets(cls, packing: Packing, sets: FrequencySets, values: Sequence[int]) -> Loaded:
-        """The rows of a coded table, those that are alike together. values: the sensitive attributes told apart."""
-        coding, bottom = sets.coding, sets.lattice.bottom
-        counts = sets.session.counts(queries.roll_up(sets.base, coding.mask(bottom, values)))
-        sets.count_read(sets.rows)
-        n = counts.pop("n")
-        sets.add_up(int(n.sum()), bottom)
-        nothing = np.zeros(len(n), dtype=np.int64)
-        keys = [counts.pop(f"k{i}", nothing) for i in range(coding.words)]
-        words = [np.zeros(len(n), dtype=np.int64) for _ in range(packing.words)]
-        for attribute in range(len(bottom)):
-            packing.put(words, attribute, coding.codes(attribute, 0, keys))
-        number, distinct = _combinations([coding.values(i, keys) for i in values], len(n))
-        return cls(Rows(tuple(words), number, n if (n != 1).any() else None), distinct)
-
-
-def _combinations(columns: Sequence[Ints], rows: int) -> tuple[Ints | None, Ints]:
-    """The number of each combination of values, and the combinations; columns: int64[R] each."""
-    if not columns or not rows:
-        return None, np.zeros((1, len(columns)), dtype=np.int64)
-    number, first = numbered(columns)
-    return number, np.stack([column[first] for column in columns], axis=1)
-
-
-def packing_of(ladders: Sequence[Ladder]) -> Packing:
-    """The packing of the leaves of hierarchies."""
-    return Packing([ladder.size for ladder in ladders])
-
-
-def bytes_of(packing: Packing, coding: Coding, rows: int) -> int:
-    """About how much memory the rows of a coded table take: as they are fetched, as they are kept, in the order of
-    parts, and while they are counted."""
-    kept = packing.words + 2
-    return 8 * rows * (coding.words + 1 + 2 * kept + TEMPORARY)
 
 
 class Places:
@@ -197,6 +97,8 @@ class InMemory:
         self._parts = np.zeros(1, dtype=np.int64)
         self._starts = [np.array([0, len(rows)], dtype=np.int64) for rows in self._rows]
         self._blocks: tuple[Node, Ints, Ints] | None = None
+        self._index = np.arange(len(self._rows[0]), dtype=np.int64)
+        self._box = np.full(len(self._index), -1, dtype=np.int64)
 
     def begin(self, node: Node) -> tuple[Groups, Ints]:
         """The blocks of a node, and int64[G, Q] the codes of their labels."""
@@ -266,11 +168,33 @@ class InMemory:
             named = cells.named(at, place[begins[at] + moves.code[here]])
             for of, start, cell in zip(child, self._starts, cells.of, strict=True):
                 of[self._there(parts, start)] = _looked_up(cell, cells.span, named, moves.child[here])
+        self._settle(np.unique(moves.part))
         self._regroup(child, np.unique(moves.child))
 
     def drop(self) -> None:
-        """Let the rows go."""
-        self._rows, self._loaded, self._blocks = [], (), None
+        """Let the rows go; each is in the part that it was in last."""
+        self._settle(self._parts[:0])
+        self._rows, self._blocks = [], None
+
+    def _settle(self, split: Ints) -> None:
+        """Note which rows of the table are in parts that are not split. split: those that are."""
+        part = np.repeat(self._parts, np.diff(self._starts[0]))
+        stay = np.repeat(~np.isin(self._parts, split), np.diff(self._starts[0]))
+        self._box[self._index[stay]] = part[stay]
+
+    def boxes_of(self, leaves: Ints) -> Ints:
+        """int64[N]: the box of each combination of leaves that the table has, -1 for what is suppressed. leaves:
+        int64[N, Q], by their codes."""
+        words = [np.zeros(len(leaves), dtype=np.int64) for _ in range(self._packing.words)]
+        for attribute in range(leaves.shape[1]):
+            self._packing.put(words, attribute, leaves[:, attribute])
+        rows = self._loaded[0].rows
+        both = zip(rows.words, words, strict=True)
+        number, _ = numbered([np.concatenate(of) for of in both])
+        box = np.zeros(len(number), dtype=np.int64)
+        box[number[: len(rows)]] = self._box
+        boxes: Ints = box[number[len(rows) :]]
+        return boxes
 
     def _by_table(self, numbers: Ints) -> list[Ints]:
         """What is known of the rows of all tables, table by table."""
@@ -338,12 +262,13 @@ class InMemory:
     def _regroup(self, child: Sequence[Ints], parts: Ints) -> None:
         """Put the rows of each part one behind another. child: of each table int64[R], -1 for rows that go."""
         self._parts = parts
-        regrouped = [_by_part(rows, of, parts) for rows, of in zip(self._rows, child, strict=True)]
-        self._rows, self._starts = [rows for rows, _ in regrouped], [start for _, start in regrouped]
+        orders = [_by_part(of, parts) for of in child]
+        self._index, self._starts = self._index[orders[0][0]], [start for _, start in orders]
+        self._rows = [rows.select(order) for rows, (order, _) in zip(self._rows, orders, strict=True)]
 
 
-def _by_part(rows: Rows, child: Ints, parts: Ints) -> tuple[Rows, Ints]:
-    """Rows in the order of parts, and where each of these begins. parts: ascending, all that `child` has."""
+def _by_part(child: Ints, parts: Ints) -> tuple[Ints, Ints]:
+    """The order of rows by parts, and where each of these begins. parts: ascending, all that `child` has."""
     there = np.flatnonzero(child >= 0)
     place = np.zeros(int(parts.max(initial=-1)) + 1, dtype=np.int64)
     place[parts] = np.arange(len(parts))
@@ -352,7 +277,7 @@ def _by_part(rows: Rows, child: Ints, parts: Ints) -> tuple[Rows, Ints]:
     bits = len(child).bit_length()
     order = np.sort(number << bits | there) & (1 << bits) - 1
     start = np.concatenate(([0], np.cumsum(np.bincount(number, minlength=len(parts))))).astype(np.int64)
-    return rows.select(order), start
+    return order, start
 
 
 def _pairs(cell: Ints, rows: Rows, span: int, values: int) -> tuple[Ints, Ints, Ints]:

@@ -11,14 +11,14 @@ from typing import Any, Literal
 import numpy as np
 import sqlalchemy as sa
 
-from qblock.blocks import Floats, Ints
+from qblock.blocks import Ints
 from qblock.errors import QblockError
 from qblock.lattice import Node
 from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves
 from qblock.metrics.registry import BY_NAME, Needs
 from qblock.recoding import Label, Ladder, Tree, replay
 from qblock.search.assessment import Assessment, NodeCounts, same, tightest_of
-from qblock.search.boxes.arrays import InMemory, Loaded, bytes_of, packing_of
+from qblock.search.boxes.arrays import InMemory
 from qblock.search.boxes.counting import (
     Counting,
     Judge,
@@ -30,6 +30,7 @@ from qblock.search.boxes.counting import (
     with_population,
 )
 from qblock.search.boxes.propose import Gain
+from qblock.search.boxes.rows import Loaded, bytes_of, packing_of
 from qblock.search.boxes.specialize import Specialization, Specialized
 from qblock.search.lattice import Tally
 from qblock.search.task import Task
@@ -45,13 +46,14 @@ NOISE = 1e-12
 @dataclass(frozen=True, eq=False)
 class Recoded:
     """A map. start: whether the splits began at the top or at the chosen full-domain node; known: the map as it is
-    kept, where it was not searched for."""
+    kept, where it was not searched for; counted: by what its parts were."""
 
     task: Task
     specialized: Specialized
     judge: Judge
     start: Start
     path: Path
+    counted: PartCounting
     known: Mapping[str, Any] | None = None
 
     @property
@@ -145,31 +147,21 @@ class Recoded:
     def _plain(self) -> Boxes:
         source = self.task.source
         labels = [self.specialized.labels[i] for i in self.kept]
-        width = len(source.hierarchies)
-        counts = np.array([[label.leaves for label in of] for of in labels], dtype=np.int64).reshape(-1, width)
-        # A label of several counts as the one that they are part of.
-        steps: Floats = np.array(
-            [
-                [(lab.within or lab).level / max(h.height, 1) for lab, h in zip(of, source.hierarchies, strict=True)]
-                for of in labels
-            ]
-        ).reshape(-1, width)
+        shape = (len(labels), len(source.hierarchies))
+        counts, steps = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        for i, hierarchy in enumerate(source.hierarchies):
+            column, height = [of[i] for of in labels], max(hierarchy.height, 1)
+            # A label of several counts as the one that they are part of.
+            facts = {label: (label.leaves, (label.within or label).level / height) for label in dict.fromkeys(column)}
+            counts[:, i], steps[:, i] = ([facts[label][of] for label in column] for of in (0, 1))
         rows: Ints = self.specialized.groups.rows[~self.specialized.suppressed]
         return Boxes(source.hierarchies, source.rows, rows, counts, steps, self.task.spec.weights)
 
     def _leaves(self, number_of_sensitive: int) -> BoxLeaves:
         source, tree = self.task.source, self.specialized.tree
-        sets = source.frequency_sets
         sensitive = (number_of_sensitive,) if source.sensitives else ()
-        parted = Parted(sets, sensitive, entities=False)
-        keys, leaves = parted.keys, parted.leaves
-        replay(tree, leaves, keys)
-        names = ["part", *(f"k{i}" for i in keys.used), "n"]
-        columns = sets.session.counts(sa.select(*(leaves.table.c[name].label(name) for name in names)))
-        leaves.drop()
-        words = keys.words([columns[f"k{i}"] for i in keys.used])
-        codes = sets.coding.keys(sets.lattice.bottom, words)
-        value = sets.coding.values(sensitive[0], words) if sensitive else np.zeros_like(columns["n"])
+        codes, values, n, part = self._parts_of_leaves(sensitive)
+        value = values[:, 0] if sensitive else np.zeros_like(n)
         number = np.full(len(tree), -1, dtype=np.int64)
         kept = [self.specialized.boxes[i] for i in self.kept]
         number[kept] = np.arange(len(kept))
@@ -180,7 +172,26 @@ class Recoded:
             }
             label[:, i] = [used[tree.labels[box][i]] for box in kept]
             lists.append(tuple(np.flatnonzero(ladder.leaf_sets(used_label)) for used_label in used))
-        return BoxLeaves(codes, value, columns["n"], number[columns["part"]], label, tuple(lists))
+        return BoxLeaves(codes, value, n, np.where(part < 0, -1, number[part]), label, tuple(lists))
+
+    def _parts_of_leaves(self, sensitive: tuple[int, ...]) -> tuple[Ints, Ints, Ints, Ints]:
+        """The leaves of the source with their values and rows, as `FrequencySets.leaf_counts`, and the part that each
+        is in, -1 where it is suppressed."""
+        sets = self.task.source.frequency_sets
+        if isinstance(self.counted, InMemory):
+            codes, values, n = sets.leaf_counts(sensitive)
+            return codes, values, n, self.counted.boxes_of(codes)
+        parted = Parted(sets, sensitive, entities=False)
+        keys, leaves = parted.keys, parted.leaves
+        replay(self.specialized.tree, leaves, keys)
+        names = ["part", *(f"k{i}" for i in keys.used), "n"]
+        columns = sets.session.counts(sa.select(*(leaves.table.c[name].label(name) for name in names)))
+        leaves.drop()
+        words = keys.words([columns[f"k{i}"] for i in keys.used])
+        values = np.zeros((len(words[0]), len(sensitive)), dtype=np.int64)
+        for i, of in enumerate(sensitive):
+            values[:, i] = sets.coding.values(of, words)
+        return sets.coding.keys(sets.lattice.bottom, words), values, columns["n"], columns["part"]
 
 
 def check_same(again: Assessment, recoded: Recoded) -> None:
@@ -270,15 +281,16 @@ class _Beginnings:
         self._populations = [task.population_sets(requirement) for requirement in with_population(spec.privacy)]
         self._guards = [task.guard_frequency_sets(requirement) for requirement in with_guards(spec.privacy)]
 
-    def specialization(self, *, by_sizes: bool) -> tuple[Specialization, Judge]:
-        """A search that has not begun, and who judges its boxes."""
+    def specialization(self, *, by_sizes: bool) -> tuple[Specialization, Judge, PartCounting]:
+        """A search that has not begun, who judges its boxes, and what counts them."""
         task, needed, ladders = self.task, self._needed, self._ladders()
         column = needed.index(0) if self._divergence and needed else None
         weights = task.spec.weights
         gain = Gain(task.spec.search.choose_by, ladders, task.source.rows, weights, column)
         judge = Judge(task, needed)
         judged = Sizes(task.least) if by_sizes else judge
-        return Specialization(self._counting(ladders), ladders, judged, gain, task.budget), judge
+        counting = self._counting(ladders)
+        return Specialization(counting, ladders, judged, gain, task.budget), judge, counting
 
     def _ladders(self) -> tuple[Ladder, ...]:
         """New ones for each search: how a group of labels reads depends on what it was first divided from."""
@@ -334,17 +346,18 @@ def count_map(task: Task, stated: Mapping[str, Any], tally: Tally | None) -> Rec
 
     Raises InputError where a hierarchy that it cuts does not keep the order of its values any more.
     """
-    specialization, judge = _Beginnings(task).specialization(by_sizes=False)
+    specialization, judge, counting = _Beginnings(task).specialization(by_sizes=False)
     tree = Tree.of_json(stated, specialization.ladders)
     boxes = specialization.follow(tree, tally)
-    return Recoded(task, boxes, judge, "top" if tree.start == task.lattice.top else "node", specialization.path, stated)
+    start: Start = "top" if tree.start == task.lattice.top else "node"
+    return Recoded(task, boxes, judge, start, specialization.path, counting, stated)
 
 
 def map_of_node(task: Task, node: Node) -> Recoded:
     """A node as a map: its blocks are the boxes, and nothing is split."""
-    specialization, judge = _Beginnings(task).specialization(by_sizes=False)
+    specialization, judge, counting = _Beginnings(task).specialization(by_sizes=False)
     boxes = specialization.follow(Tree(specialization.ladders, node))
-    return Recoded(task, boxes, judge, "node", specialization.path)
+    return Recoded(task, boxes, judge, "node", specialization.path, counting)
 
 
 def _search_from(
@@ -357,6 +370,6 @@ def _search_from(
     spend: bool = True,
 ) -> Recoded | None:
     task = beginnings.task
-    specialization, judge = beginnings.specialization(by_sizes=task.spec.search.choose_from == "sizes")
+    specialization, judge, counting = beginnings.specialization(by_sizes=task.spec.search.choose_from == "sizes")
     boxes = specialization.run(node, tally, over, spend=spend)
-    return None if boxes is None else Recoded(task, boxes, judge, start, specialization.path)
+    return None if boxes is None else Recoded(task, boxes, judge, start, specialization.path, counting)

@@ -1,0 +1,117 @@
+"""The rows of a table in memory: the leaves of the quasi-identifiers in a word or two, the number of the combination of
+sensitive values, and how many rows of the source each stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qblock.blocks import Ints, Mask
+from qblock.frequency import FrequencySets
+from qblock.frequency.coding import Coding
+from qblock.hierarchy.core import BITS
+from qblock.recoding import Ladder
+from qblock.search.boxes.counting import numbered
+from qblock.warehouse import queries
+
+TEMPORARY = 10
+"""Numbers for each row that counting takes beside the rows."""
+
+
+class Packing:
+    """Where the leaf of each quasi-identifier is in the words of a row. sizes: how many leaves each has."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._at: list[tuple[int, int, int]] = []
+        used = [0]
+        for size in sizes:
+            width = max(0, size - 1).bit_length()
+            if used[-1] + width > BITS:
+                used.append(0)
+            self._at.append((len(used) - 1, used[-1], (1 << width) - 1))
+            used[-1] += width
+        self.words = len(used)
+
+    def put(self, words: Sequence[Ints], attribute: int, leaves: Ints) -> None:
+        """Put the leaves of a quasi-identifier into words that do not have them yet. leaves: int64[R]."""
+        word, shift, _ = self._at[attribute]
+        np.bitwise_or(words[word], leaves << shift, out=words[word])
+
+    def leaves(self, words: Sequence[Ints], attribute: int) -> Ints:
+        """int64[R]: the leaves of a quasi-identifier."""
+        word, shift, mask = self._at[attribute]
+        leaves: Ints = words[word] >> shift & mask
+        return leaves
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """words: int64[R] each, of the leaves; value: int64[R], the number of the combination of values, None where no
+    values are told apart; n: int64[R], the rows of the source that each stands for, None where that is one."""
+
+    words: tuple[Ints, ...]
+    value: Ints | None = None
+    n: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.words[0])
+
+    def select(self, index: Ints | Mask) -> Rows:
+        """These rows, in that order."""
+        value = None if self.value is None else self.value[index]
+        return Rows(tuple(word[index] for word in self.words), value, None if self.n is None else self.n[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """All rows of a table. values: int64[V, S], the combinations of values by their numbers."""
+
+    rows: Rows
+    values: Ints
+
+    @classmethod
+    def of(cls, packing: Packing, leaves: Ints, values: Ints) -> Loaded:
+        """People who are in memory. leaves: int64[N, Q]; values: int64[N, S]."""
+        words = [np.zeros(len(leaves), dtype=np.int64) for _ in range(packing.words)]
+        for attribute in range(leaves.shape[1]):
+            packing.put(words, attribute, leaves[:, attribute])
+        number, distinct = _combinations(list(values.T), len(leaves))
+        return cls(Rows(tuple(words), number), distinct)
+
+    @classmethod
+    def from_sets(cls, packing: Packing, sets: FrequencySets, values: Sequence[int]) -> Loaded:
+        """The rows of a coded table, those that are alike together. values: the sensitive attributes told apart."""
+        coding, bottom = sets.coding, sets.lattice.bottom
+        counts = sets.session.counts(queries.roll_up(sets.base, coding.mask(bottom, values)))
+        sets.count_read(sets.rows)
+        n = counts.pop("n")
+        sets.add_up(int(n.sum()), bottom)
+        nothing = np.zeros(len(n), dtype=np.int64)
+        keys = [counts.pop(f"k{i}", nothing) for i in range(coding.words)]
+        words = [np.zeros(len(n), dtype=np.int64) for _ in range(packing.words)]
+        for attribute in range(len(bottom)):
+            packing.put(words, attribute, coding.codes(attribute, 0, keys))
+        number, distinct = _combinations([coding.values(i, keys) for i in values], len(n))
+        return cls(Rows(tuple(words), number, n if (n != 1).any() else None), distinct)
+
+
+def _combinations(columns: Sequence[Ints], rows: int) -> tuple[Ints | None, Ints]:
+    """The number of each combination of values, and the combinations; columns: int64[R] each."""
+    if not columns or not rows:
+        return None, np.zeros((1, len(columns)), dtype=np.int64)
+    number, first = numbered(columns)
+    return number, np.stack([column[first] for column in columns], axis=1)
+
+
+def packing_of(ladders: Sequence[Ladder]) -> Packing:
+    """The packing of the leaves of hierarchies."""
+    return Packing([ladder.size for ladder in ladders])
+
+
+def bytes_of(packing: Packing, coding: Coding, rows: int) -> int:
+    """About how much memory the rows of a coded table take: as they are fetched, as they are kept, in the order of
+    parts, and while they are counted."""
+    kept = packing.words + 3
+    return 8 * rows * (coding.words + 1 + 2 * kept + TEMPORARY)
