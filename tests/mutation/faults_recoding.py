@@ -205,10 +205,10 @@ RECODING: tuple[Mutation, ...] = (
     ),
     Mutation(
         "map: labels speak of missing values where there is none",
-        "search/boxes/specialize.py",
-        "self._tree.cut(part, attribute, level, code, null=null)",
-        "self._tree.cut(part, attribute, level, code)",
-        tests=SEARCH,
+        "search/boxes/propose.py",
+        "first + whole - begins - without), axis=1)",
+        "first + whole - begins), axis=1)",
+        tests=("tests/recoding/test_sides.py::test_sides_of_a_cut_stand_for_the_leaves_of_their_labels",),
     ),
     Mutation(
         "named map: boxes that fail are suppressed beyond the limit",
