@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from release.test_checks import people
+from release.test_group_checks import homes
 
 from publish.spark_releases import ON_SPARK, written
 from qblock.search.run import open_task
@@ -52,6 +54,87 @@ def test_the_findings_are_those_of_duckdb(client: Any, hive: tuple[str, Path], t
     )
     assert spark.checks == duck.checks
     assert [finding.columns for finding in spark.checks] == [("born", "age"), ("code", "city")]
+
+
+def everything() -> dict[str, list[Any]]:
+    """A table of which each check of values, groups and history has something to say."""
+    rng = random.Random(7)
+    sexes = [rng.choice("fm") for _ in range(600)]
+    ages = [999 if i % 20 == 0 else 20 + i % 40 for i in range(600)]
+    return {
+        "id": [f"p{i}" for i in range(600)],
+        "sex": sexes,
+        "age": ages,
+        "born": [2026 - age for age in ages],
+        "is_deleted": [i % 9 == 0 for i in range(600)],
+        "salary": [30000 + 37 * i for i in range(600)],
+        "disease": [rng.choice(["flu", "Flu", "ovary" if sex == "f" else "testis"]) for sex in sexes],
+        "smoker": ["no" if i % 40 else "yes" for i in range(600)],
+    }
+
+
+EVERYTHING = """attributes:
+  id: identifying
+  is_deleted: identifying
+  sex: {role: quasi_identifier, hierarchy: suppress}
+  age: {role: quasi_identifier, hierarchy: {ranges: [1, 1000]}}
+  born: insensitive
+  salary: sensitive
+  disease: sensitive
+  smoker: sensitive
+privacy: [{k_anonymity: {k: 5}}, {distinct_l_diversity: {l: 4, sensitive: disease}}]
+search: {node: {sex: 1, age: 2}}
+"""
+HOMES = """attributes:
+  name: identifying
+  household: insensitive
+  zip: {role: quasi_identifier, hierarchy: {digits: 4}}
+  age: {role: quasi_identifier, hierarchy: {ranges: [20, 60]}}
+  disease: sensitive
+privacy: [{k_anonymity: {k: 3}}]
+search: {node: {zip: 0, age: 2}}
+"""
+SAID = {
+    ("determines", "born", "age"),
+    ("spellings", "disease"),
+    ("unknown_codes", "age"),
+    ("unique_sensitive", "salary"),
+    ("skew", "smoker"),
+    ("skew", "disease", "sex"),
+    ("history", "is_deleted"),
+}
+
+
+@pytest.mark.parametrize(
+    ("columns", "spec", "said"),
+    [(everything(), EVERYTHING, SAID), (homes(), HOMES, {("groups", "household")})],
+    ids=["values", "groups"],
+)
+def test_every_check_says_what_it_says_in_duckdb(
+    client: Any,
+    hive: tuple[str, Path],
+    tmp_path: Path,
+    columns: dict[str, list[Any]],
+    spec: str,
+    said: set[tuple[str, ...]],
+) -> None:
+    rows = pa.table(columns)
+    client.createDataFrame(rows).write.mode("overwrite").saveAsTable("clinic.everything")
+    with duckdb.connect(tmp_path / "w.duckdb") as connection:
+        connection.register("given", rows)
+        connection.execute("CREATE TABLE everything AS SELECT * FROM given")
+    on_spark = ON_SPARK.format(ledger=f"sqlite:///{tmp_path}/private/ledger.sqlite", folder=hive[1])
+    places = (
+        ("spark", hive[0], "clinic.everything", on_spark),
+        ("duck", "duckdb:///w.duckdb", "everything", 'publish: {url: "duckdb:///out.duckdb"}'),
+    )
+    head = 'version: 1\nrelease: people\nsource: {{url: "{url}", table: {table}}}\n'
+    spark, duck = (
+        written(tmp_path / f"{name}.yaml", f"{head.format(url=url, table=table)}{spec}{target}\n").check()
+        for name, url, table, target in places
+    )
+    assert spark.checks == duck.checks
+    assert {(finding.check, *finding.columns) for finding in spark.checks} == said
 
 
 def test_codes_for_unknown_are_null(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:
