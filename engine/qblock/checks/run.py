@@ -14,7 +14,7 @@ from qblock.checks import values
 from qblock.checks.dependencies import Dependency, dependencies
 from qblock.checks.groups import one_groups
 from qblock.checks.history import stored_times, superseded
-from qblock.checks.skew import MOST_SHARE, Excluded, Groups, MapGroups, NodeGroups, excluded, one_valued
+from qblock.checks.skew import MOST_SHARE, Excluded, MapGroups, NodeGroups, PublishedGroups, excluded, one_valued
 from qblock.checks.volatile import volatile
 from qblock.errors import Refused, counted
 from qblock.lattice import Node
@@ -107,8 +107,11 @@ def _determines(spec: Spec, told: Dependency) -> Finding:
     )
 
 
-def _warning(check: CheckName, column: str, sentence: str, remedy: str, **figure: int | float) -> Finding:
-    return Finding(check=check, columns=(column,), severity="warning", figure=figure, sentence=sentence, remedy=remedy)
+def _warning(
+    check: CheckName, column: str, sentence: str, remedy: str, *, of: str | None = None, **figure: int | float
+) -> Finding:
+    columns = (column,) if of is None else (column, of)
+    return Finding(check=check, columns=columns, severity="warning", figure=figure, sentence=sentence, remedy=remedy)
 
 
 def _of_column(spec: Spec, column: values.Column, today: date) -> Iterator[Finding]:
@@ -154,7 +157,7 @@ def _unknown(spec: Spec, column: values.Column, codes: Iterable[str]) -> str:
     return f"attributes: {{{column.name}: {{unknown: [{listed}]{nulls}}}}}"
 
 
-def _skewed(task: Task, groups: Groups, *, published: bool) -> Iterator[Finding]:
+def _skewed(task: Task, groups: PublishedGroups, *, published: bool) -> Iterator[Finding]:
     """Sensitive attributes of which some group has one value nearly everywhere, or fewer than a model asks, for who
     knows what is hidden. published: whether the groups satisfy all models."""
     for number, name in enumerate(task.source.sensitives):
@@ -175,10 +178,7 @@ def _excluded(told: Excluded) -> Finding:
     )
     more = math.ceil(2 * told.required - told.left)
     remedy = f"privacy: [{{distinct_l_diversity: {{l: {more}, sensitive: {name}}}}}], or levels that show {of} as it is"
-    figure = {"l": l, "left": left, "rows": told.rows}
-    return Finding(
-        check="skew", columns=(name, of), severity="warning", figure=figure, sentence=sentence, remedy=remedy
-    )
+    return _warning("skew", name, sentence, remedy, of=of, l=l, left=left, rows=told.rows)
 
 
 def _rounded(number: float) -> int | float:

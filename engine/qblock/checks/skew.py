@@ -27,7 +27,7 @@ MOST_SHARE = 0.9
 """Of a group, held by one value, beyond which the number of its values says little."""
 
 
-class Groups(Protocol):
+class PublishedGroups(Protocol):
     """The groups that readers see."""
 
     def blocks(self, sensitive: int) -> Blocks | None:
@@ -117,13 +117,13 @@ class Excluded:
     rows: int
 
 
-def one_valued(groups: Groups, sensitive: int) -> float:
+def one_valued(groups: PublishedGroups, sensitive: int) -> float:
     """The greatest share of a group that has one value."""
     blocks = groups.blocks(sensitive)
     return 0.0 if blocks is None else float((blocks.largest / blocks.total).max(initial=0))
 
 
-def excluded(task: Task, groups: Groups) -> Iterator[Excluded]:
+def excluded(task: Task, groups: PublishedGroups) -> Iterator[Excluded]:
     """The quasi-identifiers that exclude values, each with the model of which most rows are fewer than it asks."""
     source = task.source
     for sensitive, name in enumerate(source.sensitives):
@@ -167,7 +167,7 @@ class _Known:
     """Groups as who knows the leaf of somebody sees them: without the values that it excludes. leaves, values: the
     leaves that exclude some, and bool[leaves, values]."""
 
-    def __init__(self, groups: Groups, sensitive: int, i: int, leaves: Ints, values: Mask) -> None:
+    def __init__(self, groups: PublishedGroups, sensitive: int, i: int, leaves: Ints, values: Mask) -> None:
         blocks = groups.blocks(sensitive)
         assert blocks is not None  # a model looks at it
         self._patterns, pattern = np.unique(values, axis=0, return_inverse=True)
