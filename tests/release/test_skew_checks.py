@@ -59,7 +59,7 @@ def entropy(counts: Counter[str]) -> float:
 def slowly(
     columns: dict[str, list[Any]],
     block: Callable[[int], Any],
-    asked: float,
+    required: float,
     measure: Callable[[Counter[str]], float] = distinct,
     known: str = "sex",
 ) -> tuple[float, int] | None:
@@ -73,7 +73,7 @@ def slowly(
     left = []
     for i in places:
         counts = Counter(blocks[block(i)])
-        if measure(counts) < asked - 1e-9:
+        if measure(counts) < required - 1e-9:
             continue  # suppressed
         excluded = [
             value
@@ -81,7 +81,7 @@ def slowly(
             if not both[leaves[i], value] and of_leaf[leaves[i]] * of_value[value] >= 20 * len(values)
         ]
         left.append(measure(Counter({value: n for value, n in counts.items() if value not in excluded})))
-    failing = [l for l in left if l < asked - 1e-9]  # noqa: E741
+    failing = [l for l in left if l < required - 1e-9]  # noqa: E741
     return (min(failing), len(failing)) if failing else None
 
 

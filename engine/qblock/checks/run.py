@@ -171,14 +171,14 @@ def _skewed(task: Task, groups: PublishedGroups, *, published: bool) -> Iterator
 
 
 def _excluded(told: Excluded) -> Finding:
-    name, of, l, left = told.sensitive, told.of, _rounded(told.required), _rounded(told.left)  # noqa: E741
+    name, of, required, left = told.sensitive, told.of, _rounded(told.required), _rounded(told.left)
     sentence = (
         f"some values of {name} never occur with some of {of}, which is hidden: for who knows {of}, l is {left} and "
-        f"not {l}, in {counted(told.rows, 'row')}"
+        f"not {required}, in {counted(told.rows, 'row')}"
     )
     more = math.ceil(2 * told.required - told.left)
     remedy = f"privacy: [{{distinct_l_diversity: {{l: {more}, sensitive: {name}}}}}], or levels that show {of} as it is"
-    return _warning("skew", name, sentence, remedy, of=of, l=l, left=left, rows=told.rows)
+    return _warning("skew", name, sentence, remedy, of=of, l=required, left=left, rows=told.rows)
 
 
 def _rounded(number: float) -> int | float:

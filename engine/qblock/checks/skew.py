@@ -17,7 +17,7 @@ import numpy as np
 from qblock.blocks import CELLS, Blocks, Ints, Mask, Reference, number_keys
 from qblock.checks.dependencies import SURE, alone
 from qblock.frequency import positions
-from qblock.models import Model
+from qblock.models import Model, parameters_of
 from qblock.search.assessment import Assessment
 from qblock.search.boxes.counting import blocks_of
 from qblock.search.boxes.recoded import Recoded
@@ -61,10 +61,8 @@ class NodeGroups:
         assert finer.keys is not None
         keys, leaf = finer.keys.copy(), finer.keys[:, i]
         keys[:, i] = source.hierarchies[i].codes[node[i]][leaf]
-        numbers, _ = number_keys(np.concatenate((self._keys, keys)))
-        place = np.full(int(numbers.max(initial=-1)) + 1, -1, dtype=np.int64)
-        place[numbers[: len(self._keys)]] = np.arange(len(self._keys))
-        group = place[numbers[len(self._keys) :]]
+        counts, kept = self.assessment.counts, self.assessment.kept
+        group = np.where(kept, np.cumsum(kept) - 1, -1)[positions(keys, counts.keys)]
         shown = group >= 0
         return group[shown], leaf[shown], finer.rows[shown]
 
@@ -191,7 +189,7 @@ class _Known:
                 rows += int(self._rows[part[bad]].sum())
                 tightest = model.tightest(left.select(bad), reference)
                 least += [float(value.value or 0) for value in tightest.values if value.parameter == "l"]
-        return (float(getattr(model, "l")), min(least), rows) if rows else None  # noqa: B009
+        return (float(parameters_of(model)["l"]), min(least), rows) if rows else None
 
     def _left(self, part: Ints) -> Blocks:
         """The counts of the values that the pairs of a group and a pattern leave."""

@@ -72,15 +72,6 @@ class Loaded:
     values: Ints
 
     @classmethod
-    def of(cls, packing: Packing, leaves: Ints, values: Ints) -> Loaded:
-        """People who are in memory. leaves: int64[N, Q]; values: int64[N, S]."""
-        words = [np.zeros(len(leaves), dtype=np.int64) for _ in range(packing.words)]
-        for attribute in range(leaves.shape[1]):
-            packing.put(words, attribute, leaves[:, attribute])
-        number, distinct = _combinations(list(values.T), len(leaves))
-        return cls(Rows(tuple(words), number), distinct)
-
-    @classmethod
     def from_sets(cls, packing: Packing, sets: FrequencySets, values: Sequence[int]) -> Loaded:
         """The rows of a coded table, those that are alike together. values: the sensitive attributes told apart."""
         coding, bottom = sets.coding, sets.lattice.bottom
@@ -93,16 +84,12 @@ class Loaded:
         words = [np.zeros(len(n), dtype=np.int64) for _ in range(packing.words)]
         for attribute in range(len(bottom)):
             packing.put(words, attribute, coding.codes(attribute, 0, keys))
-        number, distinct = _combinations([coding.values(i, keys) for i in values], len(n))
+        number, distinct = None, np.zeros((1, len(values)), dtype=np.int64)
+        if values and len(n):
+            columns = [coding.values(i, keys) for i in values]
+            number, first = numbered(columns)
+            distinct = np.stack([column[first] for column in columns], axis=1)
         return cls(Rows(tuple(words), number, n if (n != 1).any() else None), distinct)
-
-
-def _combinations(columns: Sequence[Ints], rows: int) -> tuple[Ints | None, Ints]:
-    """The number of each combination of values, and the combinations; columns: int64[R] each."""
-    if not columns or not rows:
-        return None, np.zeros((1, len(columns)), dtype=np.int64)
-    number, first = numbered(columns)
-    return number, np.stack([column[first] for column in columns], axis=1)
 
 
 def packing_of(ladders: Sequence[Ladder]) -> Packing:
