@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation.mutation import Mutation
 
 SEARCH = ("tests/recoding/test_laws.py::test_the_map_is_the_one_that_a_slow_search_finds",)
+LARGE = ("tests/recoding/test_laws.py::test_a_large_table_begins_at_the_node_only_where_the_top_loses_more",)
 LIMIT = "tests/recoding/test_limits.py"
 LOSES = (f"{LIMIT}::test_rows_are_not_suppressed_where_more_is_lost",)
 CHAIN = ("tests/recoding/test_partition.py::test_a_chain", "tests/recoding/test_partition.py::test_a_grid")
@@ -48,6 +49,34 @@ RECODING: tuple[Mutation, ...] = (
         "failing: Mask = (groups.size <= self.least) & (groups.rows > 0)",
         "k_anonymity",
         SEARCH,
+    ),
+    Mutation(
+        "map: what a split takes of the sizes is not counted",
+        "search/boxes/propose.py",
+        'if self._by != "loss":',
+        "if True:",
+        tests=("tests/recoding/test_division.py::test_a_split_counts_by_what_it_takes_of_the_sizes",),
+    ),
+    Mutation(
+        "map: a split that divides no rows is worth nothing",
+        "search/boxes/propose.py",
+        "np.where(gains > 0, math.inf, 0.0)",
+        "np.zeros(len(gains))",
+        tests=("tests/recoding/test_division.py::test_a_label_that_all_rows_have_is_named_first",),
+    ),
+    Mutation(
+        "map: of a large table splits never begin at the node",
+        "search/boxes/recoded.py",
+        "(task.source.rows < LARGE or worse(best))",
+        "task.source.rows < LARGE",
+        tests=LARGE,
+    ),
+    Mutation(
+        "map: of a large table splits always begin twice",
+        "search/boxes/recoded.py",
+        "(task.source.rows < LARGE or worse(best))",
+        "True",
+        tests=LARGE,
     ),
     Mutation(
         "map: a child that fails may stand alone beside a rest",

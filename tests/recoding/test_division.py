@@ -26,6 +26,7 @@ from qblock.search.run import open_task, run_search
 
 from .answers import box_of
 from .drawn import DATE, TEXT, WHOLE, attribute
+from .searched import flat, paired
 from .test_labels import holds
 from .test_laws import few, seeds
 
@@ -89,6 +90,26 @@ def test_it_is_the_map_of_the_slow_reference(seed: int) -> None:
     )
     for row, box in zip(table.rows, boxes.tolist(), strict=True):
         assert table.has(box_of(table, tree.ladders, tree.labels[box]), row)
+
+
+def of_rows(attributes: Sequence[Attribute], rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """How rows read in boxes of two or more."""
+    leaves = np.array([[list(a.paths).index(of) for a, of in zip(attributes, row, strict=True)] for row in rows])
+    return texts_of(*divide([ladder_of(a, TEXT) for a in attributes], leaves, 2, [Fraction(1)] * len(attributes)))
+
+
+def test_a_split_counts_by_what_it_takes_of_the_sizes() -> None:
+    """All three gain as much; four labels leave parts of two, not to be divided, and two labels leave parts of four."""
+    rows = ["axx", "bxx", "cxy", "dxy", "ayx", "byx", "cyy", "dyy"]
+    attributes = [flat("q", "abcd"), flat("p", "xy"), flat("r", "xy")]
+    assert of_rows(attributes, rows) == [("*", *row[1:]) for row in rows]
+
+
+def test_a_label_that_all_rows_have_is_named_first() -> None:
+    """Only then is it told that x and y gain as much as four labels do, for what they take; z is nobody's."""
+    rows = [(of, letter) for of in ("gx", "gy") for letter in "abcd"]
+    attributes = [paired("p", ["gx", "gy", "hz"]), flat("q", "abcd")]
+    assert of_rows(attributes, rows) == [(of, "*") for of, _ in rows]
 
 
 @settings(few, max_examples=DIVIDED)

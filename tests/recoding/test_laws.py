@@ -5,15 +5,19 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from engines import examples
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from reference.recoding import Published
 
 from qblock.search.assessment import same
+from qblock.search.boxes import recoded
 from qblock.search.run import open_task, run_search
 from qblock.spec import Spec
 
@@ -133,3 +137,26 @@ def test_people_and_a_limit(warehouse: Any, tmp_path: Path, people: bool, limit:
         for at in range(len(box)):
             each = next(made.table.splits(box, at, made.passes, (*path, box)), None)
             assert each is None or not all(made.passes(part, (*path, box)) for part in each)
+
+
+@few
+@given(seed=seeds)
+@example(seed=5)
+@example(seed=36)
+@example(seed=77)
+@example(seed=82)
+def test_a_large_table_begins_at_the_node_only_where_the_top_loses_more(
+    warehouse: Any, tmp_path: Path, seed: int
+) -> None:
+    folder, name = folder_of(tmp_path)
+    made = drawn(f"large {seed}", folder, people=False)
+    by, top = METRICS[seed % 3], tuple(attribute.height for attribute in made.table.attributes)
+    spec = made.spec(made.fill(warehouse, name), name, folder, search={"choose_by": by})
+    with patch.object(recoded, "LARGE", 0), answered(made.table, spec) as answer:
+        assert answer.result.full_domain is not None
+        node = Fraction(answer.result.full_domain["metrics"]["loss"])
+        begun, loss = answer.map.start, answer.result.metrics["loss"]
+    assert loss <= float(node) + 1e-12
+    boxes = made.table.specialize(top, by, made.passes)
+    first = None if boxes is None else Published(made.table, boxes, top).loss()
+    assert begun == ("top" if first is not None and first <= node + Fraction(1, 10**9) else "node")

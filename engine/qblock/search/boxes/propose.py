@@ -25,6 +25,8 @@ Gains = np.typing.NDArray[Any]
 """Whole numbers, or nats per row: int64, of Python's where they may be larger, or float64."""
 DIGITS = 12
 """Of a gain in nats per row: what logarithms give in any order of rows."""
+BITS = 30
+"""Of a gain for each nat: splits that are equally good are, whatever logarithms are rounded to."""
 EXACT = 1 << 62
 """Gains up to which are whole numbers of the machine."""
 KINDS: tuple[Kind, ...] = ("each", "cut", "rest")
@@ -63,16 +65,16 @@ class Open:
 class Proposals:
     """Splits of parts by one quasi-identifier, of each at most one without suppressed rows and one with some.
 
-    kind: int64[P], of KINDS, and gain of those without. group: int64[atoms], 0 and 1 for both sides of a cut, 0 for a
-    rest, -1 for labels that stand alone; at: int64[P], the first atom above a cut; null: bool[P], whether NULL is with
-    what is above it. suppressed: int64[P], the rows of labels that fail where these are suppressed and the others stand
-    alone, 0 for none; spending: the gain of those; failing: bool[atoms].
+    kind: int64[P], of KINDS, and worth, as of `Gain.worth`, of those without. group: int64[atoms], 0 and 1 for both
+    sides of a cut, 0 for a rest, -1 for labels that stand alone; at: int64[P], the first atom above a cut; null:
+    bool[P], whether NULL is with what is above it. suppressed: int64[P], the rows of labels that fail where these are
+    suppressed and the others stand alone, 0 for none; spending: the gain of those; failing: bool[atoms].
     """
 
     attribute: int
     atoms: Atoms
     kind: Ints
-    gain: Gains
+    worth: Gains
     group: Ints
     at: Ints
     null: Mask
@@ -81,12 +83,12 @@ class Proposals:
     failing: Mask
 
     @classmethod
-    def of(cls, attribute: int, atoms: Atoms, gains: Gains, failing: Mask) -> Proposals:
-        """None yet. gains: of splits into single labels."""
+    def of(cls, attribute: int, atoms: Atoms, worth: Gains, gains: Gains, failing: Mask) -> Proposals:
+        """None yet. worth, gains: of splits into single labels."""
         number = len(atoms.parts)
         kind, at, suppressed = (np.full(number, value, dtype=np.int64) for value in (NONE, 0, 0))
         group, null = np.full(len(failing), -1, dtype=np.int64), np.zeros(number, dtype=bool)
-        return cls(attribute, atoms, kind, gains.copy(), group, at, null, suppressed, gains, failing)
+        return cls(attribute, atoms, kind, worth.copy(), group, at, null, suppressed, gains, failing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +148,7 @@ class Proposer:
         blocked[place[failing & ~there]] = True
         fits = ~blocked & ((bad == 0) | ((bad <= budget) & any_passes))
         gains = self._gain.of(attribute, parts, atoms.groups, place, leaves, failing)
-        proposals = Proposals.of(attribute, atoms, gains, failing)
+        proposals = Proposals.of(attribute, atoms, self._gain.worth(gains, atoms.groups, place), gains, failing)
         proposals.kind[fits & (bad == 0)] = KINDS.index("each")
         spends = fits & (bad > 0) & (gains > 0)
         proposals.suppressed[spends] = bad[spends]
@@ -179,7 +181,7 @@ class Proposer:
             both = groups.select(np.flatnonzero(np.repeat(~bad, 2)))
             leaves = self._sides(candidates, passing, at[passing], null[passing], apart_at=nulls[passing])
             sides = np.repeat(np.arange(len(passing), dtype=np.int64), 2)
-            proposals.gain[passing] = self._gained(candidates, passing, both, sides, leaves.reshape(-1))
+            proposals.worth[passing] = self._worth(candidates, passing, both, sides, leaves.reshape(-1))
             proposals.kind[passing] = KINDS.index("cut")
             proposals.at[passing], proposals.null[passing] = at[passing], null[passing]
         cut = (proposals.kind == KINDS.index("cut"))[place]
@@ -246,7 +248,7 @@ class Proposer:
             beside = Groups.concatenated([atoms.groups.select(alone), rests.select(np.flatnonzero(~bad))])
             of = np.concatenate((number[alone], np.arange(len(passing))))
             leaves = np.concatenate((candidates.leaves[alone], whole - standing))
-            proposals.gain[passing] = self._gained(candidates, passing, beside, of, leaves)
+            proposals.worth[passing] = self._worth(candidates, passing, beside, of, leaves)
             proposals.kind[passing] = KINDS.index("rest")
             proposals.group[in_rest & (number >= 0)] = 0
 
@@ -269,10 +271,11 @@ class Proposer:
             least = np.where(missing > 0, short + 1, 0)
         return rank, number, least
 
-    def _gained(self, candidates: Candidates, places: Ints, groups: Groups, place: Ints, leaves: Ints) -> Gains:
-        """What some parts gain that are split into groups, all of which pass."""
-        nothing = np.zeros(len(place), dtype=bool)
-        return self._gain.of(candidates.attribute, candidates.parts.select(places), groups, place, leaves, nothing)
+    def _worth(self, candidates: Candidates, places: Ints, groups: Groups, place: Ints, leaves: Ints) -> Gains:
+        """Of splits of some parts into groups, all of which pass."""
+        nothing, parts = np.zeros(len(place), dtype=bool), candidates.parts.select(places)
+        gains = self._gain.of(candidates.attribute, parts, groups, place, leaves, nothing)
+        return self._gain.worth(gains, groups, place)
 
 
 def _rank(of: Ints) -> Ints:
@@ -307,6 +310,8 @@ class Gain:
         # Exact, also where a number of the machine does not hold it.
         self._type: Any = np.int64 if most < EXACT else object
         self._scale = np.array(scale, dtype=self._type)
+        # Sums of n ln n as whole numbers of the machine, which are the same in any order.
+        self._nat = 2.0 ** math.floor(61 - math.log2(max(rows * math.log(max(rows, 2)), 1)))
 
     def of(self, attribute: int, parts: Open, groups: Groups, place: Ints, leaves: Ints, failing: Mask) -> Gains:
         """What each of some parts gains. groups: that they are split into, each in the part of the place int64[G], with
@@ -327,6 +332,27 @@ class Gain:
             # What it costs to suppress one row of a part.
             gains = gains - lost * ((self._sizes - parts.leaves) * self._scale).sum(axis=1)
         return gains
+
+    def worth(self, gains: Gains, groups: Groups, place: Ints) -> Gains:
+        """By what the splits of one part are compared. gains: of parts; groups: that they are split into, each in the
+        part of the place int64[G].
+
+        A gain of loss counts for each nat of the entropy of the groups' sizes. A part can be divided down to its least
+        size, and a split that takes less of this leaves more to others; one that divides no rows takes nothing.
+        """
+        if self._by != "loss":
+            return gains
+        whole = self._nats(added(groups.rows, place, len(gains)))
+        taken = (whole - added(self._nats(groups.rows), place, len(gains))) / self._nat
+        gained, free = gains.astype(np.float64), np.where(gains > 0, math.inf, 0.0)
+        mantissa, exponent = np.frexp(np.divide(gained, taken, out=free, where=taken > 0))
+        worth: Gains = np.ldexp(np.rint(np.ldexp(mantissa, BITS)), exponent - BITS)
+        return worth
+
+    def _nats(self, n: Ints) -> Ints:
+        """n ln n, in parts of a nat."""
+        nats: Ints = np.rint(n * np.log(np.maximum(n, 1)) * self._nat).astype(np.int64)
+        return nats
 
     def _divergence(self, groups: Groups, place: Ints, before: Ints, leaves: Ints, failing: Mask, number: int) -> Gains:
         inner = np.zeros(number)

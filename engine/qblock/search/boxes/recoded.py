@@ -39,6 +39,8 @@ from qblock.source import ladders_of, stated_map
 from qblock.source.in_words import SUPPRESSED
 
 Start = Literal["top", "node"]
+LARGE = 1_000_000
+"""Rows of a table of which a second search would cost much and bring little (docs/recoding.md)."""
 NOISE = 1e-12
 """Of a loss that is computed in two ways."""
 
@@ -320,24 +322,27 @@ def search_map(
 ) -> Recoded | None:
     """The map with less loss of those that begin at the top and at a node; None where neither can begin.
 
-    node: that full-domain recoding would take, None where there is none. new_tally: gives what is told of each of them:
-    the boxes that are done, and the parts that are open; over: whether the time is over, after which no round begins.
+    Of LARGE tables the second is searched for where the first loses more than the node. node: that full-domain recoding
+    would take, None where there is none. new_tally: gives what is told of each of them: the boxes that are done, and
+    the parts that are open; over: whether the time is over, after which no round begins.
     """
-    beginnings = _Beginnings(task)
-    starts: list[tuple[Start, Node]] = [("top", task.lattice.top)]
-    if node is not None and node != task.lattice.top:
-        starts.append(("node", node))
-    best: Recoded | None = None
-    for start, at in starts:
-        recoded = _search_from(beginnings, start, at, new_tally(), over)
-        if recoded is not None and (best is None or recoded.loss() < best.loss()):
-            best = recoded
-    if best is not None and node is not None and task.budget:
-        metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
-        if best.loss() > float(metrics.rank(node, "loss")) + NOISE:
-            # Rows were suppressed for what a split gains by another metric, or of some attributes alone.
-            recoded = _search_from(beginnings, "node", node, new_tally(), over, spend=False)
-            best = best if recoded is None else recoded
+    beginnings, top = _Beginnings(task), task.lattice.top
+    best = _search_from(beginnings, "top", top, new_tally(), over)
+    if node is None:
+        return best
+    metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
+
+    def worse(recoded: Recoded | None) -> bool:
+        """Whether it loses more than the node."""
+        return recoded is None or recoded.loss() > float(metrics.rank(node, "loss")) + NOISE
+
+    if node != top and (task.source.rows < LARGE or worse(best)):
+        second = _search_from(beginnings, "node", node, new_tally(), over)
+        best = second if best is None or (second is not None and second.loss() < best.loss()) else best
+    if best is not None and task.budget and worse(best):
+        # Rows were suppressed for what a split gains by another metric, or of some attributes alone.
+        recoded = _search_from(beginnings, "node", node, new_tally(), over, spend=False)
+        best = best if recoded is None else recoded
     return best
 
 

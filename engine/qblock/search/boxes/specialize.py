@@ -44,15 +44,15 @@ class _Best:
 
     def __init__(self, parts: int) -> None:
         self.attribute = np.full(parts, -1, dtype=np.int64)
-        self._gain: Gains | None = None
+        self._worth: Gains | None = None
 
-    def add(self, parts: Ints, attribute: int, gain: Gains) -> None:
+    def add(self, parts: Ints, attribute: int, worth: Gains) -> None:
         """Consider splits of parts, by their places."""
-        if self._gain is None:
-            self._gain = np.zeros(len(self.attribute), dtype=gain.dtype)
-        better = (self.attribute[parts] < 0) | (gain > self._gain[parts])
+        if self._worth is None:
+            self._worth = np.zeros(len(self.attribute), dtype=worth.dtype)
+        better = (self.attribute[parts] < 0) | (worth > self._worth[parts])
         self.attribute[parts[better]] = attribute
-        self._gain[parts[better]] = gain[better]
+        self._worth[parts[better]] = worth[better]
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +271,7 @@ class Specialization:
             proposed = self._proposer.propose(attribute, parts, atoms, self._budget)
             proposals[attribute] = proposed
             plain, spends = proposed.kind >= 0, proposed.suppressed > 0
-            best.add(there[plain], attribute, proposed.gain[plain])
+            best.add(there[plain], attribute, proposed.worth[plain])
             spending.add(there[spends], attribute, proposed.spending[spends])
         spent = self._spend(open_, best, spending, proposals)
         return Chosen(np.where(spent, spending.attribute, best.attribute), spent, proposals)
@@ -285,8 +285,10 @@ class Specialization:
         for attribute in np.unique(attributes[attributes >= 0]).tolist():
             here = attributes == attribute
             atoms = self._counting.labels(attribute, open_.parts[here], levels[here])
-            nothing = np.zeros(len(atoms.parts), dtype=np.int64), np.zeros(len(atoms.part), dtype=bool)
-            proposals[attribute] = Proposals.of(attribute, atoms, *nothing)
+            nothing = np.zeros(len(atoms.parts), dtype=np.int64)
+            proposals[attribute] = Proposals.of(
+                attribute, atoms, nothing, nothing, np.zeros(len(atoms.part), dtype=bool)
+            )
         return Chosen(attributes, np.zeros(len(open_), dtype=bool), proposals)
 
     def _spend(self, open_: Open, best: _Best, spending: _Best, proposals: dict[int, Proposals]) -> Mask:
