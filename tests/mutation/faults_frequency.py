@@ -6,6 +6,7 @@ from mutation.mutation import Mutation
 
 SETS = "tests/frequency/test_frequency_sets.py"
 SAMPLES = "tests/frequency/test_samples.py"
+ARRAYS = "tests/frequency/test_arrays.py"
 
 FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
@@ -118,9 +119,51 @@ FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
         "hubs: counts of entities are added up",
         "frequency/sets.py",
-        "queries.roll_up(source.table, mask, by_entity=self.entities)",
-        "queries.count_entities(source.table, mask) if self.entities else queries.roll_up(source.table, mask)",
+        "queries.roll_up(source.stored, mask, by_entity=self.entities)",
+        "queries.count_entities(source.stored, mask) if self.entities else queries.roll_up(source.stored, mask)",
         tests=(f"{SAMPLES}::test_hubs_and_samples_change_no_answer",),
+    ),
+    Mutation(
+        "arrays: a run of bits is put into the one before",
+        "frequency/arrays.py",
+        "                    single <<= end - start\n",
+        "                    single <<= end - start - 1\n",
+        tests=(f"{ARRAYS}::test_rows_of_keys_are_added_up",),
+    ),
+    Mutation(
+        "arrays: a count that is as wide as the key spills into it",
+        "frequency/arrays.py",
+        "        elif width + self._width <= BITS:",
+        "        elif self._width <= BITS:",
+        tests=(f"{ARRAYS}::test_rows_of_keys_are_added_up",),
+    ),
+    Mutation(
+        "arrays: each portion is the first one",
+        "frequency/arrays.py",
+        "total % int(sample.parts) == int(sample.number)",
+        "total % int(sample.parts) == 0",
+        tests=(f"{ARRAYS}::test_memory_answers_what_statements_answer",),
+    ),
+    Mutation(
+        "arrays: the last answer is that of every node",
+        "frequency/arrays.py",
+        "last[0] is source and last[1] == mask:",
+        "last[0] is source:",
+        tests=(f"{ARRAYS}::test_memory_answers_what_statements_answer",),
+    ),
+    Mutation(
+        "arrays: those of the least size are below it",
+        "frequency/arrays.py",
+        "    small = sizes[sizes < least]\n",
+        "    small = sizes[sizes <= least]\n",
+        tests=(f"{ARRAYS}::test_memory_answers_what_statements_answer",),
+    ),
+    Mutation(
+        "arrays: rows are counted in place of entities",
+        "frequency/sets.py",
+        "        if self.session.embedded and not self.entities:\n",
+        "        if self.session.embedded:\n",
+        tests=(f"{ARRAYS}::test_entities_are_not_counted_in_memory",),
     ),
     Mutation(
         "sizes: those below are not all",

@@ -53,7 +53,7 @@ MASKS = (
     (r'(?<=seconds": )[\d.e-]+', "N"),
     (r"^(seconds +)[\d.]+ +[\d.]+$", r"\1N"),
     (r"\b\d+:\d\d:\d\d ago", "H:MM:SS ago"),
-    (r'(?<=queries": )\d+|\b\d+(?= statements)|(?<=^statements)[ \d]+$', "N"),
+    (r'(?<=queries": )\d+|(?<=statements": )\d+|\b\d+(?= statements)|(?<=^statements)[ \d]+$', "N"),
     ("".join(f"(?<!{text})" for text in STABLE) + r"\b([0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{16})\b", "HEX"),
     (r"(?<=process )\d+", "N"),
     (r"qblock\\?_test\\?_[0-9a-f]{12}", "warehouse"),

@@ -225,7 +225,21 @@ def order_of(words: Sequence[Ints], mask: Mask) -> Ints:
         if single is None:
             return np.lexsort(tuple(reversed(words)))
         words = [single]
-    return np.argsort(words[0])
+    return np.arange(len(words[0])) if _ascending(words) else np.argsort(words[0])
+
+
+Spans = list[list[tuple[int, int]]]
+"""Of each word, where runs of bits start and end, the highest ones first."""
+
+
+def spans_of(mask: Mask) -> Spans | None:
+    """The runs of bits that hold a mask and fit one number together, as few as possible; None where it has too many."""
+    spans = [[(_lowest(bits), bits.bit_length())] if bits else [] for bits in mask]
+    if sum(end - start for runs in spans for start, end in runs) > BITS:
+        spans = [list(_runs(bits)) for bits in mask]
+        if sum(end - start for runs in spans for start, end in runs) > BITS:
+            return None
+    return spans
 
 
 def squeezed(words: Sequence[Ints], mask: Mask) -> Ints | None:
@@ -233,11 +247,9 @@ def squeezed(words: Sequence[Ints], mask: Mask) -> Ints | None:
 
     To sort one number takes a fraction of what it takes to sort by two.
     """
-    spans = [[(_lowest(bits), bits.bit_length())] if bits else [] for bits in mask]
-    if sum(end - start for runs in spans for start, end in runs) > BITS:
-        spans = [list(_runs(bits)) for bits in mask]
-        if sum(end - start for runs in spans for start, end in runs) > BITS:
-            return None
+    spans = spans_of(mask)
+    if spans is None:
+        return None
     single: Ints = np.zeros(len(words[0]), dtype=np.int64)
     for word, runs in zip(words, spans, strict=True):
         for start, end in runs:

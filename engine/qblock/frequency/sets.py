@@ -11,7 +11,7 @@ import itertools
 import math
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Blocks, Floats, Ints
 from qblock.errors import QblockError
+from qblock.frequency.arrays import FrequencySet, InMemory, Sizes, Small, facts_of
 from qblock.frequency.coding import Coding, Mask, by_block, finer, order_of
 from qblock.frequency.hubs import Hubs, worth_hubs
 from qblock.lattice import Lattice, Node, up
@@ -64,18 +65,6 @@ class Portion:
 ALL, SAMPLED = Portion(), Portion(sampled=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Sizes:
-    """The histogram of block sizes of a node: blocks[i] blocks have size[i] rows (or entities), ascending."""
-
-    size: Ints
-    blocks: Ints
-
-    @property
-    def number(self) -> int:
-        return int(self.blocks.sum())
-
-
 class Slices:
     """Some of the blocks of a node: a slice of the coded table that is stored, or a filter of what would be counted.
 
@@ -84,12 +73,12 @@ class Slices:
 
     def __init__(self, sets: FrequencySets) -> None:
         self._sets = sets
-        self._tables: dict[Mask, sa.TableClause] = {}
+        self._tables: dict[Mask, sa.TableClause | None] = {}
         self._missed: Counter[Mask] = Counter()
         self._sliced_by: dict[Mask, Mask | None] = {}
 
-    def sample(self, node: Node, blocks: Mask, rows: int) -> sa.TableClause | Sample:
-        """Some of a node's blocks: a slice, or what to filter by.
+    def sample(self, node: Node, blocks: Mask, rows: int, *, stores: bool) -> sa.TableClause | Sample:
+        """Some of a node's blocks: a slice, if one may be stored (`stores`), or what to filter by.
 
         blocks: the node's mask; rows: of the set that its counts would be read from.
         """
@@ -102,11 +91,15 @@ class Slices:
             return Sample(blocks, PARTS)
         sets = self._sets
         if by not in self._tables:
-            self._tables[by] = sets.stored(queries.sliced(sets.base, Sample(by, PARTS)))
-            sets.session.analyze(self._tables[by])
+            self._tables[by] = None
             sets.count_read(sets.rows // 2)
         sets.count_read(sets.rows // PARTS)
-        return self._tables[by]
+        if not stores:
+            return Sample(by, PARTS)
+        if (table := self._tables[by]) is None:
+            table = self._tables[by] = sets.stored(queries.sliced(sets.base, Sample(by, PARTS)))
+            sets.session.analyze(table)
+        return table
 
     def _slice_for(self, node: Node, blocks: Mask, rows: int) -> Mask | None:
         """The mask of the slice that pays for a node; None where it is cheaper to filter what would be counted."""
@@ -121,31 +114,9 @@ class Slices:
     def drop(self) -> None:
         """Drop them."""
         for table in self._tables.values():
-            self._sets.session.drop(table)
+            if table is not None:
+                self._sets.session.drop(table)
         self._tables.clear()
-
-
-@dataclass(frozen=True, eq=False)
-class FrequencySet:
-    """A table with the keys of a node, whose mask it has. rows: how many."""
-
-    node: Node
-    mask: Mask
-    table: sa.TableClause
-    rows: int
-
-
-@dataclass(frozen=True)
-class Small:
-    """Block sizes of a node by a threshold: how many blocks, and their sizes (squared; None: not known), all of them
-    and those below."""
-
-    blocks: int
-    n: int
-    squares: int | None
-    small: int
-    small_n: int
-    small_squares: int | None
 
 
 class FrequencySets:
@@ -183,6 +154,7 @@ class FrequencySets:
         self._base = FrequencySet(self.lattice.bottom, coding.mask(self.lattice.bottom, everything), base, rows)
         self._hubs: list[FrequencySet] = []
         self._slices = Slices(self)
+        self._in_memory: InMemory | None = None
         self._lock = threading.RLock()
         self._plans: dict[tuple[int, ...], Hubs] = {}
         self._wanted: Floats | None = None
@@ -195,7 +167,7 @@ class FrequencySets:
     @property
     def base(self) -> sa.TableClause:
         """The coded table."""
-        return self._base.table
+        return self._base.stored
 
     @property
     def max_concurrency(self) -> int:
@@ -207,10 +179,15 @@ class FrequencySets:
         if self._shared or self.session.max_concurrency < 2 or self.rows < LEAST_SHARED:
             return
         self.forget()
-        base = self._base.table
+        base = self.base
         self._shared = True
         self._base = replace(self._base, table=self.stored(sa.select(*base.c)))
         self.session.drop(base)
+
+    def count_in_memory(self) -> None:
+        """Have many nodes counted in memory, where the rows fit and may be in it; not entities, which do not add up."""
+        if self.session.embedded and not self.entities:
+            self._in_memory = InMemory(self.session, self.memory)
 
     def stored(self, query: Query) -> sa.TableClause:
         """A temporary table that what is asked about nodes may be counted from."""
@@ -227,16 +204,24 @@ class FrequencySets:
         source = self._source(mask)
         if source.mask == mask and source is not self._base:
             return source.rows
-        table = self.stored(queries.roll_up(source.table, mask, by_entity=self.entities))
-        self.session.analyze(table)
-        rows = int(self.session.scalar(sa.select(sa.func.count()).select_from(table)))
-        stored = FrequencySet(node, mask, table, rows)
+        memory = self._memory_of(source, mask)
+        if memory is None:
+            table = self.stored(queries.roll_up(source.stored, mask, by_entity=self.entities))
+            self.session.analyze(table)
+            rows = int(self.session.scalar(sa.select(sa.func.count()).select_from(table)))
+            stored = FrequencySet(node, mask, table, rows)
+        else:
+            stored = memory.hub(source, node, mask)
         self._hubs.append(stored)
-        while sum(hub.rows for hub in self._hubs) > KEEP_ROWS and len(self._hubs) > 1:
+        while self._too_many() and len(self._hubs) > 1:
             self._drop(
                 max((hub for hub in self._hubs if hub is not stored), key=lambda hub: (self._idle(hub), hub.rows))
             )
-        return rows
+        return stored.rows
+
+    def _too_many(self) -> bool:
+        memory, rows = self._in_memory, sum(hub.rows for hub in self._hubs)
+        return rows > KEEP_ROWS or (memory is not None and memory.overfull([self._base, *self._hubs]))
 
     def plan_hubs(self, wanted: Floats, sensitive: Sequence[int] = ()) -> Floats:
         """Store the hubs that pay for nodes to be asked; the rows that each node's counts would be read from.
@@ -260,6 +245,7 @@ class FrequencySets:
         for hub in list(self._hubs):
             self._drop(hub)
         self._slices.drop()
+        self._base.keys = None
 
     def count_read(self, rows: int) -> None:
         """Add to the rows that were read."""
@@ -280,9 +266,7 @@ class FrequencySets:
         if mask not in self._sizes:
             source = self._source(mask)
             self.count_read(source.rows)
-            histogram = self.session.counts(queries.size_histogram(self._counts(source, mask)))
-            order = np.argsort(histogram["size"])
-            sizes = Sizes(histogram["size"][order], histogram["blocks"][order])
+            sizes = self._histogram(source, mask, self._counts)
             if not self.entities:
                 self.add_up(int((sizes.size * sizes.blocks).sum()), node)
             self._sizes[mask] = sizes
@@ -321,8 +305,8 @@ class FrequencySets:
         """The combinations of leaves and sensitive values that occur; estimated from a sample in a large table."""
         mask = self._base.mask
         sample = Sample(mask, LEAVES_SAMPLED) if self.rows >= LEAST_SAMPLED else None
-        query = queries.size_facts(self._counts(self._base, mask, sample), 0, squared=False)
-        return int(self.session.counts(query)["blocks"][0]) * (1 if sample is None else LEAVES_SAMPLED)
+        facts = self._block_counts(self._base, mask, sample, 0)
+        return int(facts["blocks"][0]) * (1 if sample is None else LEAVES_SAMPLED)
 
     def sampled_below(self, node: Node, least: int) -> int:
         """Rows (or entities) of some of the blocks that are smaller than `least`: there are at least so many."""
@@ -383,8 +367,8 @@ class FrequencySets:
         mask = self.coding.mask(self.lattice.bottom, sensitive)
         source = self._source(mask)
         self.count_read(source.rows)
-        histogram = self.session.counts(queries.size_histogram(queries.roll_up(source.table, mask)))
-        return histogram["size"], histogram["blocks"]
+        sizes = self._histogram(source, mask, lambda source, mask: queries.roll_up(source.stored, mask))
+        return sizes.size, sizes.blocks
 
     def marginals(self) -> list[tuple[Ints, Ints]]:
         """For each quasi-identifier the leaves that occur and the rows (never entities) of each of them."""
@@ -408,16 +392,30 @@ class FrequencySets:
         usable = (hub for hub in self._hubs if finer(hub.mask, mask))
         return min(usable, key=lambda hub: hub.rows, default=self._base)
 
+    def _memory_of(self, source: FrequencySet, mask: Mask) -> InMemory | None:
+        memory = self._in_memory
+        return memory if memory and memory.fits(source, mask, self.max_concurrency) else None
+
+    def _histogram(self, source: FrequencySet, mask: Mask, query: Callable[[FrequencySet, Mask], Query]) -> Sizes:
+        """The sizes of blocks. query: for them."""
+        memory = self._memory_of(source, mask)
+        if memory is not None:
+            return memory.histogram(source, mask)
+        histogram = self.session.counts(queries.size_histogram(query(source, mask)))
+        order = np.argsort(histogram["size"])
+        return Sizes(histogram["size"][order], histogram["blocks"][order])
+
     def _counts(self, source: FrequencySet, mask: tuple[queries.Bits, ...], sample: Sample | None = None) -> Query:
         if self.entities:
-            return queries.count_entities(source.table, mask, sample=sample)
-        return queries.roll_up(source.table, mask, sample=sample)
+            return queries.count_entities(source.stored, mask, sample=sample)
+        return queries.roll_up(source.stored, mask, sample=sample)
 
     def _sampled(self, node: Node, mask: Mask) -> tuple[FrequencySet, Mask, Sample | None]:
         """What counts of some of a node's blocks come from: a slice, if there can be one."""
         blocks, source = self.coding.mask(node), self._source(mask)
         with self._lock:
-            rows = self._slices.sample(node, blocks, source.rows)
+            stores = self._memory_of(source, mask) is None
+            rows = self._slices.sample(node, blocks, source.rows, stores=stores)
         if isinstance(rows, Sample):
             return source, mask, rows
         return FrequencySet(self.lattice.bottom, self._base.mask, rows, 0), mask, None
@@ -426,8 +424,13 @@ class FrequencySets:
         self, source: FrequencySet, mask: Mask, sample: Sample | None, least: int | None = None, squared: bool = False
     ) -> dict[str, Ints]:
         """The counts of blocks, or `size_facts` of them; a statement is built once, and filled in for each mask."""
+        memory = self._memory_of(source, mask)
+        if memory is not None:
+            words, rows = memory.counts(source, mask, sample)
+            keys = {f"k{i}": word for i, word in enumerate(words)}
+            return keys | {"n": rows} if least is None else facts_of(rows, least, squared=squared)
         by: tuple[queries.Bits, ...] = () if sample is None else sample.mask
-        key = (source.table.name, tuple(map(bool, mask)), tuple(map(bool, by)), least is None, squared)
+        key = (source.stored.name, tuple(map(bool, mask)), tuple(map(bool, by)), least is None, squared)
         if key not in self._texts:
             marked = None if sample is None else Sample(_marked("b", by), "{parts}", "{number}")
             query = self._counts(source, _marked("m", mask), marked)
@@ -450,7 +453,8 @@ class FrequencySets:
 
     def _drop(self, hub: FrequencySet) -> None:
         self._hubs.remove(hub)
-        self.session.drop(hub.table)
+        if hub.table is not None:
+            self.session.drop(hub.table)
 
     def _fetched(
         self, node: Node, sensitive: Sequence[int], portion: Portion = ALL

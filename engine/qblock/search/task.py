@@ -142,6 +142,7 @@ class Task:
             self.source, self._localize = self._localize(self.source), None
         if self._by_block:
             self.source.frequency_sets.share()
+        self.source.frequency_sets.count_in_memory()
 
     @property
     def statements(self) -> int:
