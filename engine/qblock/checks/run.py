@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
@@ -20,7 +21,6 @@ from qblock.errors import Refused, counted
 from qblock.lattice import Node
 from qblock.results.check import Finding, unsafe
 from qblock.search.assessment import Assessment
-from qblock.search.boxes.recoded import Recoded
 from qblock.search.result import SearchResult
 from qblock.search.task import Task
 from qblock.spec import Spec
@@ -28,6 +28,9 @@ from qblock.spec.accepted import CheckName
 from qblock.spellings import PARTS
 from qblock.warehouse.protocol import TableName
 from qblock.warehouse.values import NUMERIC
+
+if TYPE_CHECKING:
+    from qblock.search.boxes.recoded import Recoded
 
 WHOLE = re.compile("-?[0-9]+")
 
@@ -59,11 +62,11 @@ def _findings(task: Task, told: Iterable[Finding], seen: Assessment | Recoded | 
     findings = [*_single_rows(task), *told, *_volatile(task), *_history(task)]
     for column in values.columns(task):
         findings += _of_column(task.spec, column, today)
-    if isinstance(seen, Recoded):
-        findings += _skewed(task, MapGroups(seen), published=True)
-    elif seen is not None:
+    if isinstance(seen, Assessment):
         findings += _skewed(task, NodeGroups(task, seen), published=seen.satisfied)
         findings += [] if task.source.recoding is not None else _grouped(task, seen.node)
+    elif seen is not None:
+        findings += _skewed(task, MapGroups(seen), published=True)
     return sorted(_answered(task.spec, findings), key=lambda f: (f.because is not None, f.severity != "unsafe"))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from qblock.checks.dependencies import SURE, alone
 from qblock.frequency import positions
 from qblock.models import Model, parameters_of
 from qblock.search.assessment import Assessment
-from qblock.search.boxes.counting import blocks_of
-from qblock.search.boxes.recoded import Recoded
 from qblock.search.task import Task
+
+if TYPE_CHECKING:
+    from qblock.search.boxes.recoded import Recoded
 
 MOST_SHARE = 0.9
 """Of a group, held by one value, beyond which the number of its values says little."""
@@ -82,6 +83,8 @@ class MapGroups:
     recoded: Recoded
 
     def blocks(self, sensitive: int) -> Blocks | None:
+        from qblock.search.boxes.counting import blocks_of  # a map's alone
+
         recoded = self.recoded
         column = recoded.judge.columns.get(list(recoded.task.source.sensitives)[sensitive])
         if column is None:

@@ -27,7 +27,7 @@ def main() -> NoReturn:
 def _load_fast() -> None:
     """Settings of a process that loads many modules for one command and ends; they spare a fifth of a short one."""
     # What is loaded stays: the collector would go through it 250 times, and thrice more at the end.
-    gc.set_threshold(50_000)
+    gc.set_threshold(200_000)
     atexit.register(gc.freeze)
     # Arithmetic on large matrices, for which the library starts threads that wait busily, is not done here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
