@@ -204,7 +204,7 @@ class Release:
         from qblock.search.run import open_task
 
         with open_task(self.spec, name_values=False) as task:
-            return compare(task, sensitives=sensitive, file=definitions, progress=progress)
+            return compare(task, sensitives=sensitive, file=definitions, progress=progress, last=True)
 
     def compare_recodings(self, *, progress: Progress | None = None) -> results.audit.ComparedRecodings:
         """What the privacy models and the suppression limit of the spec leave of the data at the node of full-domain

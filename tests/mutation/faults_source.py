@@ -295,4 +295,18 @@ SOURCE: tuple[Mutation, ...] = (
         "        if whole == len(self.sets) > 1:\n",
         tests=("tests/search/test_guards.py::test_a_table_that_does_not_fit_is_refused",),
     ),
+    Mutation(
+        "snapshot: a comparison ends that of a population",
+        "search/compare.py",
+        "    return not further\n",
+        "    return True\n",
+        tests=("tests/source/test_local.py::test_a_comparison_lets_go_of_what_it_has_brought_here",),
+    ),
+    Mutation(
+        "snapshot: whoever asks for some nodes is left without",
+        "search/compare.py",
+        "    if last and _all_is_here(every):\n",
+        "    if _all_is_here(every):\n",
+        tests=("tests/source/test_local.py::test_a_comparison_lets_go_of_what_it_has_brought_here",),
+    ),
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from integration.sources import execute, make_spec
@@ -228,3 +229,30 @@ def test_people_are_told_apart_as_the_column_does(warehouse: Any, engine_name: s
         with open_task(make_spec(url, "t", attributes, [{"k_anonymity": {"k": 2}}], tmp_path, **more)) as task:
             assert task.source.frequency_sets.people() == 2
             assert run_search(task).minimal == [(0,)]
+
+
+@pytest.mark.parametrize("further", [False, True])
+def test_a_comparison_lets_go_of_what_it_has_brought_here(postgresql_url: str, tmp_path: Path, further: bool) -> None:
+    execute(postgresql_url, "CREATE TABLE t AS SELECT i % 7 AS q, i % 3 AS s FROM generate_series(1, 90) AS rows(i)")
+    population = [{"delta_presence": {"min": 0, "max": 1, "population": {"table": "t"}}}] if further else []
+    attributes = {"q": {"role": "quasi_identifier", "hierarchy": {"ranges": [2, 4]}}, "s": {"role": "sensitive"}}
+    asked = [{"k_anonymity": {"k": 3}}, *population]
+    spec = make_spec(postgresql_url, "t", attributes, asked, tmp_path, search={"roll_up": "local"})
+    found: list[Any] = []
+    for last in (False, True):
+        locked: list[bool] = []
+
+        def lock(_: Any, locked: list[bool] = locked) -> None:
+            with psycopg.connect(postgresql_url) as connection:
+                try:
+                    connection.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE NOWAIT")
+                    locked.append(True)
+                except psycopg.errors.LockNotAvailable:
+                    locked.append(False)
+
+        with open_task(spec) as task:
+            found.append(to_json(compare(task, progress=lock, last=last)))
+        assert locked
+        # A population is read when the first node is asked.
+        assert set(locked) == {last and not further}
+    assert {**found[0], "seconds": 0} == {**found[1], "seconds": 0}

@@ -29,6 +29,7 @@ from qblock.source.knowledge import with_prior
 from qblock.spec import Requirement, Spec
 from qblock.spec.document import parse
 from qblock.spec.privacy import requirements
+from qblock.warehouse.engines import ENGINES
 
 POPULATION = "needs a population table, which `privacy` names for one of its models: `population: {table: ...}`"
 Origin = Literal["battery", "spec", "definitions"]
@@ -274,11 +275,12 @@ def compare(
     file: str | Path | None = None,
     nodes: Sequence[Node] | None = None,
     progress: Progress | None = None,
+    last: bool = False,
 ) -> Comparison:
     """Evaluate every definition at every node of the task's lattice.
 
     sensitives: the sensitive attributes to compare by, all of them where none is named; file: further definitions;
-    nodes: to look at these alone.
+    nodes: to look at these alone; last: nothing else is asked of the task afterwards.
     Raises InputError for an unknown attribute or a file with errors.
     """
     started, before = time.perf_counter(), task.statements
@@ -294,18 +296,20 @@ def compare(
     definitions, missing = collect(source, chosen, further)
     task.materialize_locally()
     every = task.with_privacy(definition.requirement for definition in definitions)
-    rows = []
-    pace = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
-    for number, node in enumerate(every.iter_nodes() if nodes is None else nodes, 1):
-        rows.append(evaluate(every, definitions, every.counts(node)))
-        if pace is not None:
-            pace(number, (len(every.lattice) if nodes is None else len(nodes)) - number, 0.0)
     references = {
         (definition.name, name): with_prior(source, definition.requirement, source.sensitives[name])
         for definition in definitions
         for name in chosen
         if not definition.requirement.sensitive or name in definition.requirement.sensitive
     }
+    if last and _all_is_here(every):
+        every.source.session.end()
+    rows = []
+    pace = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
+    for number, node in enumerate(every.iter_nodes() if nodes is None else nodes, 1):
+        rows.append(evaluate(every, definitions, every.counts(node)))
+        if pace is not None:
+            pace(number, (len(every.lattice) if nodes is None else len(nodes)) - number, 0.0)
     return Comparison(
         spec=every.spec,
         lattice=every.lattice,
@@ -321,6 +325,16 @@ def compare(
         not_computed=tuple(missing),
         references=references,
     )
+
+
+def _all_is_here(task: Task) -> bool:
+    """Whether nodes are counted in this process alone, from what was brought of a server: a transaction that stays open
+    meanwhile keeps its tables from being vacuumed and altered. Populations and guards are read when a node is asked."""
+    source, requirements = task.source, task.spec.privacy
+    if source.frequency_sets.session is source.session or ENGINES[source.session.engine].facts.statements_are_jobs:
+        return False
+    further = any(q.guards is not None or "population" in model.needs for q in requirements for model in q.models)
+    return not further
 
 
 def _chosen(source: SourceTable, sensitives: Sequence[str]) -> tuple[str, ...]:

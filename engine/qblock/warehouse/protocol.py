@@ -466,6 +466,12 @@ class Session:
         for table in [table for table in self._temporary.values() if table.name not in kept]:
             self.drop(table)
 
+    def end(self) -> None:
+        """End the snapshot, with its temporary tables and its locks: nothing is asked of it any more."""
+        self._temporary.clear()
+        with translated(self._facts):
+            self.connection.close()
+
     def relation(self, table: TableName, names: Sequence[str] | None = None) -> sa.FromClause:
         """The rows of a table or view that the spec is about, with their columns; the only way to them.
 
