@@ -121,7 +121,8 @@ class Keys:
         for number, (bits, runs) in enumerate(zip(mask, spans, strict=True)):
             for start, end in runs:
                 part = self.words[number] & (bits & (1 << end) - (1 << start))
-                part >>= start
+                if start:
+                    part >>= start
                 if single is None:
                     single = part
                 else:
