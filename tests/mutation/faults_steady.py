@@ -38,6 +38,20 @@ STEADY: tuple[Mutation, ...] = (
         tests=(f"{STEP}::test_leavers_stay_where_failing_would_tell_who_they_are",),
     ),
     Mutation(
+        "steady: cells that people can leave are not looked at",
+        "versions/batching/proposals.py",
+        "max(absent, changed) >= least",
+        "max(absent, changed) > least",
+        tests=("tests/steady/test_concerned.py::test_ten_people_by_hand",),
+    ),
+    Mutation(
+        "steady: changed values are not looked at",
+        "versions/batching/proposals.py",
+        "max(absent, changed) >= least",
+        "absent >= least",
+        tests=("tests/steady/test_concerned.py::test_ten_people_by_hand",),
+    ),
+    Mutation(
         "steady: leavers go where failing tells who stays",
         "versions/batching/failing.py",
         "    return _holds_enough(columns, m) and _holds_enough(columns, n - m)\n",

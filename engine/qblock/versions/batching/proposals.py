@@ -233,6 +233,18 @@ def in_cells(
             yield able[0 if memory.run % 2 == 0 else -1]
 
 
+def may_be_tried(people: int, absent: int, changed: int, rules: Rules, leave: int, stale: Fraction | None) -> bool:
+    """Whether any of the rules above may try a batch of a cell, by counts alone: where not, none looks at its people.
+
+    people: of the cell; absent: those who are not present; changed: those who are, with another value than is shown,
+    or one that was another in between.
+    """
+    least = max(rules.k, leave)
+    if absent == people or (stale is not None and absent and absent >= stale * people):
+        return True
+    return rules.cells and people - rules.k >= least and max(absent, changed) >= least
+
+
 def _oldest_first(leavers: Sequence[str], pending: Mapping[str, Pending], memory: Memory) -> list[str]:
     """Those who are gone longest, then by digest.
 

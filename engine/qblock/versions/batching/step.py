@@ -193,17 +193,19 @@ def step(
     counted: Counted = same,
     change: Change = one_attribute,
     owner: Owner = same,
+    whole: Collection[Cell] | None = None,
 ) -> Step:
     """What the next version shows after one run, by digests of entities.
 
     shown: units of cells that nobody has left or changed in are not looked at, and may be left out (then `passes` must
-    not need them, and one such unit must stay). leave: people of a batch of leavers or changed values, where that is
-    more than the models imply, so that fewer fail and freeze their cell. stale: the share of absent people at which a
-    cell that can hardly empty by itself is taken out whole; None for never. erased: people who withdraw at once, with
-    their whole joint cells, which no verdict can hold up. counted: the sensitive value in what is published of a
-    person, a tuple where `rules.attributes` are several, with a frozenset of values for each attribute where people
-    have several rows (`rules.bundles`); change: which attributes two values differ in. owner: whose a unit is, where
-    somebody may be in several blocks.
+    not need them, and one such unit must stay); so may those who stay as they are in a cell of which no batch may be
+    tried (`may_be_tried`). whole: then the cells of which everybody is there. leave: people of a batch of leavers or
+    changed values, where that is more than the models imply, so that fewer fail and freeze their cell. stale: the share
+    of absent people at which a cell that can hardly empty by itself is taken out whole; None for never. erased: people
+    who withdraw at once, with their whole joint cells, which no verdict can hold up. counted: the sensitive value in
+    what is published of a person, a tuple where `rules.attributes` are several, with a frozenset of values for each
+    attribute where people have several rows (`rules.bundles`); change: which attributes two values differ in. owner:
+    whose a unit is, where somebody may be in several blocks.
     """
     run, version = memory.run + 1, memory.version + 1
     pending = _seen(shown, present, memory.pending)
@@ -215,6 +217,8 @@ def step(
         pending = _both_sides(pending, memory.pending, moving, owner)
         out.update(_held_back(shown, present, memory, moving, out, owner))
     members = touched(shown, present, pending, erased)
+    if whole is not None:
+        members = {cell: people for cell, people in members.items() if cell in whole}
     draft = Draft(shown, members, passes, counted, out)
     draft.frozen.update(memory.frozen)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -42,12 +43,12 @@ from qblock.versions.crosswalk import (
 from qblock.versions.episodes import PUBLISHED, VersionKey
 from qblock.versions.gate import judged, members
 from qblock.versions.pending.cohorts import Division, due, keep_map, least_box
+from qblock.versions.pending.concerned import concerned
 from qblock.versions.pending.differences import Differences, Newcomer, differences
 from qblock.versions.pending.state import (
     Layout,
     Row,
     State,
-    another_unit,
     block_of,
     cell_text,
     cells_of,
@@ -176,7 +177,8 @@ def decide(
     withdrawn = {*queued, *entities_apart(crosswalk, release, [FAILED])}
     everybody = 0 if spec.bundles else int(source.session.scalar(sa.select(sa.func.count()).select_from(whole)))
     changes = differences(crosswalk, source, state.node, state.layout, state.memory.pending, withdrawn)
-    rows = _concerned(crosswalk, release, changes, state)
+    looked_at = concerned(crosswalk, spec, changes, state, rules)
+    rows = looked_at.rows
     shown = {entity: row.unit for entity, row in rows.items()}
     present = {entity: Person(new.block, new.value) for entity, new in changes.newcomers.items()}
     present |= {
@@ -234,11 +236,12 @@ def decide(
             counted=lambda value: sensitive(str(value)),
             change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,
             owner=owner_of,
+            whole=looked_at.whole,
         )
     after = _state_after(state, result, sizes, newest if stands or result.published else None)
     weighed = 0
     if not stands:
-        stated, weighed = stated_after(spec, state, shown, result.shown, present, rules.k)
+        stated, weighed = stated_after(spec, state, shown, result.shown, present, rules.k, looked_at.others)
         after = replace(after, stated=stated)
     new = {
         entity: Row(unit, rows[entity].place if entity in rows else _place(unit, changes.newcomers[entity], division))
@@ -303,15 +306,22 @@ def decide(
 
 
 def stated_after(
-    spec: Spec, state: State, before: Mapping[str, Unit], shown: Mapping[str, Unit], present: Collection[str], k: int
+    spec: Spec,
+    state: State,
+    before: Mapping[str, Unit],
+    shown: Mapping[str, Unit],
+    present: Collection[str],
+    k: int,
+    others: Mapping[Cell, int] = MappingProxyType({}),
 ) -> tuple[dict[Cell, Stated] | None, int]:
     """How many people of each cell are stated to be present from now on, and of how many cells that have the same
-    people another number is stated. before, shown: what is shown of the cells that are looked at, until now and then.
+    people another number is stated. before, shown: what is shown of the cells that are looked at, until now and then;
+    others: how many people each cell has of which there is no more than who is absent.
     """
     if not spec.shows_weights:
         return None, 0
     last = state.stated
-    were, are = (Counter(unit.cell for unit in units.values()) for units in (before, shown))
+    were, are = ({**Counter(unit.cell for unit in units.values()), **others} for units in (before, shown))
     absent = Counter(unit.cell for entity, unit in shown.items() if entity not in present)
     numbers = restated(last or {}, {} if last is None else were, are, absent, k)
     return partly(numbers), moved(last or {}, numbers, were)
@@ -328,17 +338,6 @@ def newcomers_of(source: SourceTable, other_releases: bool) -> Newcomers | None:
 def _place(unit: Unit, newcomer: Newcomer, division: Division | None) -> str:
     """The quasi-identifiers of somebody who is new: the labels of the box of a cohort."""
     return newcomer.place if division is None else joined_text([str(label) for label in unit.cell.block])
-
-
-def _concerned(crosswalk: Crosswalk, release: str, changes: Differences, state: State) -> dict[str, Row]:
-    """Everybody in the cells of those who left or changed, or of whom not everybody was present; and somebody of
-    another cell."""
-    concerned = {*changes.left, *changes.values}
-    cells = cells_of(crosswalk, release, concerned) if concerned else set()
-    cells |= set(map(cell_text, state.stated or ()))
-    rows = units_in(crosswalk, release, cells) if cells else {}
-    rows |= another_unit(crosswalk, release, cells)
-    return {entity: row for entity, row in rows.items() if entity not in changes.gone}
 
 
 def _change(before: Value, after: Value) -> tuple[bool, ...]:

@@ -306,10 +306,19 @@ def result_of(crosswalk: Crosswalk, release: str) -> dict[str, Any] | None:
 
 def units_in(crosswalk: Crosswalk, release: str, cells: Collection[str]) -> dict[str, Row]:
     """Everybody in some cells, by digest. cells: as text."""
+    return _units(crosswalk, release, crosswalk.tables.shown.c.cell, cells)
+
+
+def units_of(crosswalk: Crosswalk, release: str, entities: Collection[str]) -> dict[str, Row]:
+    """Those of some people who are shown, by digest."""
+    return _units(crosswalk, release, crosswalk.tables.shown.c.entity, entities)
+
+
+def _units(crosswalk: Crosswalk, release: str, column: sa.Column[Any], among: Collection[str]) -> dict[str, Row]:
     t, own = crosswalk.tables.shown, crosswalk.own
-    wanted = load_texts(own, cell=sorted(cells))
+    wanted = load_texts(own, text=sorted(among))
     query = sa.select(t.c.entity, t.c.cell, t.c.place, t.c.value, t.c.earlier).where(
-        t.c.release == release, t.c.cell.in_(sa.select(wanted.c.cell))
+        t.c.release == release, column.in_(sa.select(wanted.c.text))
     )
     units = own.fetch(query.order_by(t.c.entity))
     own.drop(wanted)
@@ -323,6 +332,25 @@ def units_in(crosswalk: Crosswalk, release: str, cells: Collection[str]) -> dict
         values = (value,) if earlier is None else (*json.loads(earlier), value)
         rows[entity] = Row(Unit(cell, values), place)
     return rows
+
+
+def people_in(
+    crosswalk: Crosswalk, release: str, cells: Collection[Cell], without: Collection[str] = ()
+) -> dict[Cell, int]:
+    """How many people some cells have, of those that have any. without: digests of who does not count."""
+    t, own = crosswalk.tables.shown, crosswalk.own
+    wanted = load_texts(own, cell=sorted(map(cell_text, cells)))
+    left_out = load_texts(own, entity=sorted(without))
+    query = sa.select(t.c.cell, sa.func.count().label("n")).where(
+        t.c.release == release,
+        t.c.cell.in_(sa.select(wanted.c.cell)),
+        t.c.entity.not_in(sa.select(left_out.c.entity)),
+    )
+    counts = own.fetch(query.group_by(t.c.cell))
+    own.drop(wanted)
+    own.drop(left_out)
+    pairs = zip(counts["cell"].to_pylist(), counts["n"].to_pylist(), strict=True)
+    return {cell_of(text): int(n) for text, n in pairs}
 
 
 def cells_of(crosswalk: Crosswalk, release: str, entities: Collection[str]) -> set[str]:
