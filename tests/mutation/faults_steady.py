@@ -38,6 +38,29 @@ STEADY: tuple[Mutation, ...] = (
         tests=(f"{STEP}::test_leavers_stay_where_failing_would_tell_who_they_are",),
     ),
     Mutation(
+        "steady: whoever waits for a cohort waits until something else changes",
+        "versions/pending/following.py",
+        "newcomers=_waits if closing is None else closing",
+        "newcomers=(lambda waiting: Closing()) if closing is None else closing",
+        tests=("tests/steady/test_following.py::test_whoever_waits_for_a_cohort_has_the_next_run_decide",),
+    ),
+    Mutation(
+        "steady: a run that was told what it comes to is not counted",
+        "release/prechecks.py",
+        '{"result": later.result().to_dict(), "counts": True, **following.as_remembered()}',
+        '{"result": later.result().to_dict(), **following.as_remembered()}',
+        tests=("tests/release/test_first_quiet_run.py::test_it_is_told_what_it_would_come_to_in_full",),
+    ),
+    Mutation(
+        "steady: stale cells stay until something else changes",
+        "versions/pending/following.py",
+        "    return None if next_one.batches or next_one.memory.out.keys() - result.memory.out.keys() else next_one\n",
+        "    return next_one\n",
+        tests=(
+            "tests/steady/test_following.py::test_a_cell_that_would_be_taken_out_without_a_verdict_has_the_next_run_decide",
+        ),
+    ),
+    Mutation(
         "steady: cells that people can leave are not looked at",
         "versions/batching/proposals.py",
         "max(absent, changed) >= least",

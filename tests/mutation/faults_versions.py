@@ -159,8 +159,8 @@ VERSIONS: tuple[Mutation, ...] = (
     Mutation(
         "lag: stale cells stay whatever the spec says",
         "versions/pending/decision.py",
-        "            stale=spec.versions.stale,\n",
-        "            stale=None,\n",
+        "        stale=spec.versions.stale,\n",
+        "        stale=None,\n",
         tests=(
             "tests/release/test_steady_policy.py::test_every_version_shows_what_the_policy_decides_of_two_attributes",
         ),
@@ -168,8 +168,8 @@ VERSIONS: tuple[Mutation, ...] = (
     Mutation(
         "lag: people share a batch whose values changed in different attributes",
         "versions/pending/decision.py",
-        "            change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,\n",
-        "            change=lambda *_: (),\n",
+        "        change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,\n",
+        "        change=lambda *_: (),\n",
         tests=(
             "tests/release/test_steady_policy.py::test_every_version_shows_what_the_policy_decides_of_two_attributes",
         ),

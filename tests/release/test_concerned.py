@@ -53,8 +53,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 def timeless(decision: Decision) -> Decision:
     state = decision.state
-    behind = decision.behind._replace(since=None)
-    return replace(decision, state=replace(state, moments=dict.fromkeys(state.moments, "")), behind=behind)
+    behind, following = decision.behind._replace(since=None), decision.following
+    if following is not None:
+        following = following._replace(behind=following.behind._replace(since=None))
+    state = replace(state, moments=dict.fromkeys(state.moments, ""))
+    return replace(decision, state=state, behind=behind, following=following)
 
 
 def in_blocks(make_job: MakeJob) -> Job:

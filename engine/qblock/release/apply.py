@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -29,6 +30,7 @@ from qblock.release.prechecks import (
     precheck_published_node,
     precheck_source,
     remember,
+    remember_next,
     spec_refusal,
 )
 from qblock.release.run import Chosen, Run
@@ -417,6 +419,8 @@ class Publish(Step):
             run.published = True
         run.transaction.close()
         common.settle(run.spec, run.store, run.id)
+        with suppress(QblockError):  # the next run decides in full then
+            remember_next(run)
 
 
 @dataclass(frozen=True)

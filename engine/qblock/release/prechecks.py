@@ -8,6 +8,8 @@ the same, this run decides nothing either, and what that one came to is its resu
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,7 +19,7 @@ from qblock.ledger.events import Event, canonical
 from qblock.ledger.kept import Kept, PublishedColumn
 from qblock.publish.digest import content_digest, relation_mark
 from qblock.release import roles
-from qblock.release.run import Chosen, Run
+from qblock.release.run import Chosen, LedgerState, Run
 from qblock.source import SourceTable, recoded_columns
 from qblock.source.columns import checked_columns, columns_read
 from qblock.spec import Spec, spec_digest
@@ -127,14 +129,9 @@ def _may_be_unchanged(run: Run) -> bool:
 def fingerprint(run: Run, session: Session) -> str | None:
     """A digest of all that a run decides by; None where there is no state yet, or no version, or a file cannot be read
     (opening the source says so)."""
-    spec, current = run.spec, run.ledger.current
-    if not isinstance(run.policy, Batched) or run.policy.state is None or current is None:
+    spec, policy = run.spec, run.policy
+    if not isinstance(policy, Batched) or policy.state is None or run.ledger.current is None:
         return None
-    with open_crosswalk(run.store, session) as crosswalk:
-        exclusions = crosswalk.tables.apart
-        query = sa.select(exclusions.c.entity, exclusions.c.state).where(exclusions.c.release == spec.release)
-        excluded = sorted(tuple(row.values()) for row in crosswalk.own.fetch(query).to_pylist())
-        state = decided(crosswalk, spec.release, max(run.ledger.shown))
     try:
         files = _files(spec)
     except OSError:
@@ -142,16 +139,29 @@ def fingerprint(run: Run, session: Session) -> str | None:
     source = TableName.parse(spec.source.table)
     columns = session.columns(source)
     read = columns_read(spec)
-    facts: dict[str, Any] = {
+    policy.seen = {
         "program": __version__,
         "spec": spec_digest(spec),
-        "current": [current.version, current.digest],
-        "state": state,
-        "apart": [list(row) for row in excluded],
         "types": {name: column.type for name, column in columns.items() if name in read},
         "source": relation_mark(session, source, [name for name in columns if name not in read]),
         "tables": {str(table): relation_mark(session, table) for table in tables_read(spec) if table != source},
         "files": files,
+    }
+    with open_crosswalk(run.store, session) as crosswalk:
+        return _fingerprint(crosswalk, spec, run.ledger, policy.seen)
+
+
+def _fingerprint(crosswalk: Crosswalk, spec: Spec, ledger: LedgerState, seen: Mapping[str, Any]) -> str:
+    """The same of what was seen, with what ledger and crosswalk have."""
+    assert ledger.current is not None
+    exclusions = crosswalk.tables.apart
+    query = sa.select(exclusions.c.entity, exclusions.c.state).where(exclusions.c.release == spec.release)
+    excluded = sorted(tuple(row.values()) for row in crosswalk.own.fetch(query).to_pylist())
+    facts = {
+        **seen,
+        "current": [ledger.current.version, ledger.current.digest],
+        "state": decided(crosswalk, spec.release, max(ledger.shown)),
+        "apart": [list(row) for row in excluded],
     }
     return hashlib.sha256(canonical(facts).encode()).hexdigest()
 
@@ -176,6 +186,29 @@ def remember(run: Run) -> None:
         keep_result(crosswalk, run.spec.release, remembered)
 
 
+def remember_next(run: Run) -> None:
+    """Keep, once a version is published, what the next run comes to if it finds the source as this one has.
+
+    By the same rules as `remember`: the next run would try no batch on the state that was published, and show nobody
+    otherwise. What it decides by beside the source is in the fingerprint as the publication has left it, and nobody
+    waits for a cohort, which closes because time goes by.
+    """
+    policy, spec = run.policy, run.spec
+    if not isinstance(policy, Batched) or policy.seen is None:
+        return
+    ledger = LedgerState.read(run.store, spec.release)
+    following = policy.next(ledger.current)
+    if following is None or ledger.version != run.version:
+        return
+    later = copy(run)
+    later.ledger, later.policy, later.unchanged, later.counted, later.taken = ledger, following, True, None, ()
+    later.notes = [*run.plan.notes, *roles.judge(spec, run.store, run.identity), *policy.lasting]
+    remembered = {"result": later.result().to_dict(), "counts": True, **following.as_remembered()}
+    with open_crosswalk(run.store) as crosswalk:
+        remembered["fingerprint"] = _fingerprint(crosswalk, spec, ledger, policy.seen)
+        keep_result(crosswalk, spec.release, remembered)
+
+
 def is_unchanged(run: Run) -> bool:
     """Whether everything is as the run before left it. Then the run knows what that one came to."""
     policy, event = run.policy, run.ledger.current
@@ -189,6 +222,10 @@ def is_unchanged(run: Run) -> bool:
     if baseline is None or not same_target or not run.target.intact(event.version or 0, Kept.of_text(baseline).columns):
         return False
     policy.recall(remembered)
+    if remembered.pop("counts", False):
+        policy.count_run()
+        with open_crosswalk(run.store) as crosswalk:
+            keep_result(crosswalk, run.spec.release, remembered)
     run.remembered = remembered["result"]
     run.version = event.version or 0
     return True

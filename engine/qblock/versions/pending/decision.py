@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -45,6 +45,7 @@ from qblock.versions.gate import judged, members
 from qblock.versions.pending.cohorts import Division, due, keep_map, least_box
 from qblock.versions.pending.concerned import concerned
 from qblock.versions.pending.differences import Differences, Newcomer, differences
+from qblock.versions.pending.following import Behind, Following, Situation, quiet_step
 from qblock.versions.pending.state import (
     Layout,
     Row,
@@ -77,16 +78,6 @@ OUT_WHY = {
 """Why somebody is set apart for good, by what became of them."""
 
 
-class Behind(NamedTuple):
-    """How far the view is behind. rows: of the source that it does not show as they are; blocks: in which newcomers
-    wait; since: when somebody first waited who still does, as ISO text."""
-
-    rows: int
-    source: int
-    blocks: int
-    since: str | None
-
-
 @dataclass(frozen=True)
 class Decision:
     """What a run decided.
@@ -95,7 +86,8 @@ class Decision:
     is set apart for good, and why; batches: how many were decided; failed: by kind; detail: counts for the private
     ledger; stands: nothing was tried, since batches that closed before are to be shown first; cohort: the map of the
     newcomers who closed; by_time: whether newcomers close because time goes by, also where nothing changed; weighed:
-    joint cells that show who they did and have other weights.
+    joint cells that show who they did and have other weights; following: what the next run comes to once a version
+    shows what was decided, where it finds the same source and decides nothing (None: it may decide something).
     """
 
     state: State
@@ -110,6 +102,7 @@ class Decision:
     cohort: Mapping[str, Any] | None = None
     by_time: bool = False
     weighed: int = 0
+    following: Following | None = None
 
     @property
     def quiet(self) -> bool:
@@ -192,11 +185,19 @@ def decide(
     pending = {entity: p for entity, p in state.memory.pending.items() if entity not in changes.gone}
     memory = replace(state.memory, pending=pending, out=dict.fromkeys(changes.out, OUT))
     stands, division = state.awaits == newest, None
+    sensitive = cache(sensitive_of(spec, state.layout))
+    options: dict[str, Any] = dict(  # noqa: C408
+        coin=_coin(crosswalk, spec) if rules.coin else no_coin,
+        leave=spec.versions.leave or 0,
+        stale=spec.versions.stale,
+        counted=lambda value: sensitive(str(value)),
+        change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,
+        owner=owner_of,
+    )
     if stands:
         result = standing(shown, present, memory)
     else:
         come = Counter(new.block for new in changes.newcomers.values())
-        sensitive = cache(sensitive_of(spec, state.layout))
 
         def of_blocks(blocks: Sequence[Block]) -> Mapping[Block, Histogram]:
             return {
@@ -230,13 +231,8 @@ def decide(
             rules,
             judged(spec, first, current, of_blocks),
             newcomers=closing,
-            coin=_coin(crosswalk, spec) if rules.coin else no_coin,
-            leave=spec.versions.leave or 0,
-            stale=spec.versions.stale,
-            counted=lambda value: sensitive(str(value)),
-            change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,
-            owner=owner_of,
             whole=looked_at.whole,
+            **options,
         )
     after = _state_after(state, result, sizes, newest if stands or result.published else None)
     weighed = 0
@@ -254,39 +250,25 @@ def decide(
     else:
         before = max(0, everybody - source.rows - source.quarantined)
     counts, out, since = result.counts, result.memory.out, state.memory.since
-    waiting = {changes.newcomers[entity].block for entity in result.memory.since if entity in changes.newcomers}
-    if newcomers is not None:
-        waiting.clear()  # whoever waits for a cohort is in no block yet
-    run = min(after.memory.since.values(), default=None)
-    behind = Behind(
-        min(everybody, counts.lag + before + source.quarantined + moves),
-        everybody,
-        len(waiting),
-        None if run is None else after.moments[run],
+    situation = Situation(
+        changes.newcomers, present, withdrawn, everybody, before, source.quarantined, moves, newcomers is not None
     )
-    withdrawals = len({owner_of(entity) for entity in result.shown} & withdrawn)
+    behind = situation.behind(result, after)
     figures = {
         "came": sum(entity not in since for entity in changes.newcomers),
         "left": sum(entity not in since for entity in changes.left),
         "changed": _changed(changes, shown, state.memory),
         "newcomers": sum(entity not in rows for entity in new),
-        "newcomers_waiting": counts.newcomers,
-        "leavers_waiting": counts.leavers - withdrawals,
-        "leaving_waiting": withdrawals,
-        "changes_waiting": counts.changes,
-        "blocks_waiting": counts.blocks,
-        "oldest_wait": counts.oldest_wait,
-        "oldest_newcomer": counts.oldest_newcomer,
-        "lag": behind.rows,
-        "moves_waiting": moves,
-        "quarantined": source.quarantined,
-        "present_out": before + sum(entity in present for entity in out),
-        "cells_frozen": counts.frozen,
-        "batches_closed": dict(counts.closed),
-        "batches_failed": dict(counts.failed),
-        "batches_aside": counts.aside,
+        **situation.figures(result, behind),
         "cells_weighed": weighed,
     }
+    following = None
+    if (result.published or weighed) and not spec.bundles:
+        cells = {*looked_at.whole, *(row.unit.cell for row in new.values())}
+        again = quiet_step(result, present, rules, cells, None if newcomers is not None else closing, **options)
+        if again is not None:
+            _, others_weighed = stated_after(spec, after, result.shown, again.shown, present, rules.k, looked_at.others)
+            following = None if others_weighed else _following(situation, again, after)
     return Decision(
         after,
         gone=frozenset({*changes.gone, *(entity for entity in rows if entity not in result.shown)}),
@@ -302,7 +284,13 @@ def decide(
         cohort=division.stated if division is not None and counts.closed.get(Kind.NEWCOMERS.value) else None,
         by_time=newcomers is not None,
         weighed=weighed,
+        following=following,
     )
+
+
+def _following(situation: Situation, again: Step, after: State) -> Following:
+    behind = situation.behind(again, after)
+    return Following({name: n for name, n in situation.figures(again, behind).items() if n}, behind)
 
 
 def stated_after(

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -280,6 +281,15 @@ def refused_before(crosswalk: Crosswalk, spec: Spec) -> bool | None:
 def remember_refusal(crosswalk: Crosswalk, spec: Spec) -> None:
     """Remember that the first version was refused."""
     _write(crosswalk, spec.release, canonical({"form": REFUSED, "spec": spec_digest(spec)}))
+
+
+def one_more_run(state: State) -> State:
+    """The state after a run that found everything as it was, and decided nothing."""
+    run = state.memory.run + 1
+    moments = {**state.moments, run: datetime.now(UTC).isoformat(timespec="seconds")}
+    waited = {*state.memory.since.values(), run}
+    kept = {number: moment for number, moment in moments.items() if number in waited}
+    return replace(state, memory=replace(state.memory, run=run), moments=kept, awaits=None)
 
 
 def decided(crosswalk: Crosswalk, release: str, newest: int) -> str | None:

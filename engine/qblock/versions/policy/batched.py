@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -21,12 +22,14 @@ from qblock.versions.explanation import refusal
 from qblock.versions.gate import Verdict, as_first, check, check_models, members_of
 from qblock.versions.pending.baseline import adopt_newest, begin_state
 from qblock.versions.pending.cohorts import cohort_maps
-from qblock.versions.pending.decision import Behind, Decision, decide, keep, let_fail, never_shown, refine
+from qblock.versions.pending.decision import Decision, decide, keep, let_fail, never_shown, refine
 from qblock.versions.pending.differences import check_layout, check_node, check_shown, moved_people, units_moved
+from qblock.versions.pending.following import Behind
 from qblock.versions.pending.state import (
     State,
     first_versions,
     forget_state,
+    one_more_run,
     read_state,
     refused_before,
     remember_refusal,
@@ -84,7 +87,8 @@ AGAIN = (
 class Batched:
     """state: what is kept, None before there is one, when versions are made as `Exact` makes them; decision: what this
     run decided; behind: how far the view lags by it; leaving: who leaves with a version that is made without a state;
-    verdict: of the check that passed."""
+    verdict: of the check that passed; lasting: the notes that a run has again that finds the same source; seen: what it
+    found of what it decides by beside the crosswalk, for `release.prechecks`."""
 
     def __init__(self, spec: Spec, store: Store, run: str, notes: list[str]) -> None:
         self.spec, self.store, self.run, self.notes = spec, store, run, notes
@@ -99,9 +103,12 @@ class Batched:
         self.leaving = NOBODY
         self.verdict: Verdict | None = None
         self.since: Sequence[Mapping[str, int]] = ()
+        self.lasting: list[str] = []
+        self.seen: Mapping[str, Any] | None = None
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         spec, self.shown, self.decision, self.behind = self.spec, tuple(shown), None, None
+        self.lasting, self.seen = [], None
         self.admission = Admission(spec, self.store, shown=self.shown)
         self.state, refused = self._state_now()
         if self.state is None:
@@ -182,9 +189,13 @@ class Batched:
 
     def _note(self, decision: Decision, uncovered: int) -> None:
         if uncovered:
-            self.notes.append(QUARANTINED.format(uncovered))
+            self._say_each_time(QUARANTINED.format(uncovered))
         for kind, n in decision.failed.items():
             self.notes.append(FAILED_WORDS[kind].format("a batch" if n == 1 else f"{n} batches"))
+
+    def _say_each_time(self, note: str) -> None:
+        self.notes.append(note)
+        self.lasting.append(note)
 
     def _with_baseline(self, source: SourceTable, first: int) -> SourceTable:
         """With the distribution of the first version, where a model asks for one: moving, it would tell who came."""
@@ -194,7 +205,7 @@ class Batched:
         with open_crosswalk(self.store, source.session) as crosswalk:
             version = next(v for v in recorded(crosswalk, self.spec.release) if v.key.version == first)
         known = version.references
-        self.notes.append(AS_FIRST.format(first))
+        self._say_each_time(AS_FIRST.format(first))
         return replace(
             source,
             sensitives={
@@ -301,6 +312,24 @@ class Batched:
         """Take over what the run before came to, since everything is as that one left it."""
         self.detail = dict(remembered["detail"])
         self.behind = None if remembered["behind"] is None else Behind(*remembered["behind"])
+
+    def next(self, current: RecordedEvent | None) -> Batched | None:
+        """The policy of the next run as it ends where it finds the same source, and decides nothing; None where it may
+        decide something. current: the version that this run has published."""
+        following = None if self.decision is None or self.dry else self.decision.following
+        if following is None:
+            return None
+        later = copy(self)
+        later.detail, later.behind = dict(following.detail), following.behind
+        later.inherited = None if self.inherited is None else current
+        return later
+
+    def count_run(self) -> None:
+        """Count a run that found what the one before knew that it would, as one that decides does."""
+        assert self.state is not None
+        self.state = one_more_run(self.state)
+        with open_crosswalk(self.store) as crosswalk:
+            write_state(crosswalk, self.spec.release, self.state)
 
 
 def _depends_on_values(spec: Spec) -> bool:
