@@ -157,6 +157,13 @@ VERSIONS: tuple[Mutation, ...] = (
         tests=("tests/release/test_steady_first.py::test_it_is_not_tried_again_whoever_comes",),
     ),
     Mutation(
+        "crosswalk: rows that a run takes away stay in the digest",
+        "versions/crosswalk.py",
+        "Sums()).plus(after).minus(before)",
+        "Sums()).plus(after)",
+        tests=("tests/release/test_concerned.py::test_a_run_decides_the_same_by_fewer_people",),
+    ),
+    Mutation(
         "lag: stale cells stay whatever the spec says",
         "versions/pending/decision.py",
         "        stale=spec.versions.stale,\n",

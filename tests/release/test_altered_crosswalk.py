@@ -18,7 +18,8 @@ from qblock.release.move import move
 from qblock.release.rekey import rekey
 from qblock.release.verify import verify
 from qblock.versions import integrity
-from qblock.versions.crosswalk import tables
+from qblock.versions.crosswalk import Crosswalk, open_crosswalk, tables
+from qblock.versions.policy import batched
 from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, insert, people_job, shown
 
@@ -139,6 +140,39 @@ def test_a_run_counts_the_rows_of_older_versions_and_verify_reads_them(make_job:
     assert job.run().status == "unchanged"
     write(job, "crosswalk", [row for row in rows if row is not first])
     check_refused(job, "lacks 1 of 4 rows of who is shown where in version 1")
+
+
+def test_what_is_altered_while_a_run_goes_on_is_in_no_digest(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what the newest version shows a run adds up what it writes itself: what else became of it is found."""
+    job = weeks(make_job)
+    insert(job, "m:q:b")
+    real = batched.keep
+
+    def altered(crosswalk: Crosswalk, *given: Any) -> None:
+        t = crosswalk.tables.shown
+        people = sa.select(sa.func.min(t.c.entity)).where(t.c.block == '["r"]').scalar_subquery()
+        crosswalk.own.run(sa.update(t).where(t.c.entity == people).values(earlier='["c"]'))
+        real(crosswalk, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batched, "keep", altered)
+        assert job.run().status == "published"
+    check_refused(job, "rows of what the newest version shows of whom in the crosswalk were altered")
+
+
+def test_sums_of_rows_that_are_added_and_taken_away_are_those_of_what_is_left(make_job: MakeJob) -> None:
+    job = weeks(make_job)
+    with store_of(job.spec) as store, open_crosswalk(store, read_only=True) as crosswalk:
+        t = crosswalk.tables.shown
+        whole, one = integrity.sums_of(crosswalk.own, t), t.c.block == '["q"]'
+        part, rest = integrity.sums_of(crosswalk.own, t, one), integrity.sums_of(crosswalk.own, t, ~one)
+    assert min(part.rows, rest.rows) > 0
+    assert part.plus(rest) == whole == integrity.Sums.of_text(whole.text)
+    assert whole.minus(part) == rest
+    assert whole.minus(whole).text is None
+    assert integrity.Sums.of_text(None) == integrity.Sums()
 
 
 def test_another_key_is_recognized_before_anything_is_compared(make_job: MakeJob) -> None:

@@ -23,7 +23,7 @@ from qblock.ledger.parts import Parts
 from qblock.ledger.stamps import SHOWN
 from qblock.ledger.store import Store
 from qblock.resources import sql_text
-from qblock.versions.integrity import all_parts, digests_kept, record_digests
+from qblock.versions.integrity import Sums, all_parts, digests_kept, record_digests, sums_of
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query
@@ -58,6 +58,8 @@ class Crosswalk:
     own: Session
     read: dict[str | None, list[Any]] = field(default_factory=dict, init=False, repr=False)
     touched: set[tuple[sa.Table, str | None, int | None]] = field(default_factory=set, init=False, repr=False)
+    moved: dict[tuple[sa.Table, str], Sums] = field(default_factory=dict, init=False, repr=False)
+    _counted: list[sa.Table] = field(default_factory=list, init=False, repr=False)
 
     @property
     def tables(self) -> Tables:
@@ -81,8 +83,22 @@ class Crosswalk:
         What is written in any other way is not in the digests that the ledger keeps, and refused by the next run.
         """
         assert isinstance(statement.table, sa.Table)
-        self.touched.add((statement.table, release, version))
+        if statement.table not in self._counted:
+            self.touched.add((statement.table, release, version))
         self.own.run(statement)
+
+    @contextmanager
+    def counted(self, table: sa.Table, release: str, people: sa.FromClause) -> Iterator[None]:
+        """Keep up the digest of a table, of which no rows but those of some people (entity) are written within."""
+        same = (table.c.release == release, table.c.entity.in_(sa.select(people.c.entity)))
+        before = sums_of(self.own, table, *same)
+        self._counted.append(table)
+        try:
+            yield
+        finally:
+            self._counted.pop()
+        after = sums_of(self.own, table, *same)
+        self.moved[table, release] = self.moved.get((table, release), Sums()).plus(after).minus(before)
 
     def gone(self, release: str) -> Query:
         """Who is in no version from the one on that is being made (entity)."""
@@ -215,7 +231,7 @@ def open_crosswalk(store: Store, session: Session | None = None, *, read_only: b
         crosswalk = Crosswalk(session, session)
         with store.without_nested_loops(session):
             yield crosswalk
-            if crosswalk.touched and not read_only:
+            if (crosswalk.touched or crosswalk.moved) and not read_only:
                 record_digests(store, crosswalk)
         return
     database = store.crosswalk
@@ -229,7 +245,7 @@ def open_crosswalk(store: Store, session: Session | None = None, *, read_only: b
         yield crosswalk
         if read_only:
             transaction.rollback()
-        elif crosswalk.touched:
+        elif crosswalk.touched or crosswalk.moved:
             with digests_kept(store, crosswalk):
                 transaction.commit()
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from operator import add, sub
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -44,6 +45,37 @@ WORDS = {
     KEY: "the key",
 }
 """What a part is, by its table."""
+
+
+class Sums(NamedTuple):
+    """A digest as numbers, which those of further rows can be added to."""
+
+    rows: int = 0
+    first: int = 0
+    second: int = 0
+
+    def plus(self, more: Sums) -> Sums:
+        """With further rows."""
+        return Sums(*map(add, self, more))
+
+    def minus(self, less: Sums) -> Sums:
+        """Without some rows."""
+        return Sums(*map(sub, self, less))
+
+    @classmethod
+    def of_text(cls, digest: str | None) -> Sums:
+        """What the ledger has; of nothing where it has none."""
+        return cls(*map(int, digest.split(":"))) if digest else cls()
+
+    @property
+    def text(self) -> str | None:
+        """As the ledger has it; None of nothing."""
+        return ":".join(map(str, self)) if self.rows else None
+
+
+def sums_of(own: Session, table: sa.Table, *where: sa.ColumnElement[bool]) -> Sums:
+    """Of some rows of a table that is one part."""
+    return Sums.of_text(_read(own, [_digests(own, table).where(*where)]).get(table.name))
 
 
 def all_parts(own: Session, t: Tables, release: str, *, quick: bool = False) -> Parts:
@@ -90,6 +122,7 @@ def _changes(store: Store, crosswalk: Crosswalk) -> dict[str, Changes]:
     """The parts of each release that are not as the ledger has them."""
     own, t = crosswalk.own, crosswalk.tables
     releases = {release for _, release, _ in crosswalk.touched if release is not None}
+    releases |= {release for _, release in crosswalk.moved}
     if any(release is None for _, release, _ in crosswalk.touched):
         known = sa.union(*(sa.select(table.c.release) for table in t.of_releases if table not in t.padded))
         releases |= set(own.fetch(known)["release"].to_pylist())
@@ -97,8 +130,21 @@ def _changes(store: Store, crosswalk: Crosswalk) -> dict[str, Changes]:
     for release in sorted(releases):
         kept = _kept(store, own, release)
         touched = [entry for entry in crosswalk.touched if entry[1] in (None, release)]
-        changes[release] = kept.changed(changed_parts(own, t, release, touched, kept.now))
+        if kept.before is not None:  # either state may be there
+            touched += [(table, release, None) for table, of in crosswalk.moved if of == release]
+        moved = _moved(crosswalk, release, touched, kept)
+        changes[release] = kept.changed({**moved, **changed_parts(own, t, release, touched, kept.now)})
     return {release: changed for release, changed in changes.items() if changed}
+
+
+def _moved(crosswalk: Crosswalk, release: str, touched: Touched, kept: KeptParts) -> Changes:
+    """The parts of which the rows that were taken away and added are known, by what the ledger has of them.
+
+    So what somebody else has altered there since the run compared them is in no digest, and the next run finds it.
+    """
+    written = {table for table, _, _ in touched}
+    moved = {table: sums for (table, of), sums in crosswalk.moved.items() if of == release and table not in written}
+    return {table.name: Sums.of_text(kept.now.get(table.name)).plus(sums).text for table, sums in moved.items()}
 
 
 def _kept(store: Store, own: Session, release: str) -> KeptParts:

@@ -183,24 +183,13 @@ def write_state(
     """Write a state, take units out (`gone`), and write units anew (`rows`), in the caller's transaction."""
     t, own, rows = crosswalk.tables, crosswalk.own, rows or {}
     people = sorted({*gone, *rows})
-    if people:  # or the digest of whom the version shows would be computed anew
+    if people:
         taken = load_texts(own, entity=people)
-        former = sa.delete(t.shown).where(t.shown.c.release == release, t.shown.c.entity.in_(sa.select(taken.c.entity)))
-        crosswalk.write(former, release)
+        with crosswalk.counted(t.shown, release, taken):
+            former = [t.shown.c.release == release, t.shown.c.entity.in_(sa.select(taken.c.entity))]
+            crosswalk.write(sa.delete(t.shown).where(*former), release)
+            _insert_units(crosswalk, release, rows)
         own.drop(taken)
-    if rows:
-        units = [rows[entity] for entity in sorted(rows)]
-        _insert(
-            crosswalk,
-            t.shown,
-            release,
-            entity=sorted(rows),
-            block=[block_text(row.unit.cell.block) for row in units],
-            cell=[cell_text(row.unit.cell) for row in units],
-            place=[row.place for row in units],
-            value=[str(row.unit.values[-1]) for row in units],
-            earlier=[canonical(list(row.unit.values[:-1])) if len(row.unit.values) > 1 else None for row in units],
-        )
     clear(crosswalk, t.waiting, release)
     memory = state.memory
     people = sorted({*memory.since, *memory.pending, *memory.seen})
@@ -214,6 +203,23 @@ def write_state(
         _insert(crosswalk, t.waiting, release, entity=people, since=since, seen=seen, times=times)
     pad(crosswalk, t.waiting, release, since=0)
     _write(crosswalk, release, state.text())
+
+
+def _insert_units(crosswalk: Crosswalk, release: str, rows: Mapping[str, Row]) -> None:
+    if not rows:
+        return
+    units = [rows[entity] for entity in sorted(rows)]
+    _insert(
+        crosswalk,
+        crosswalk.tables.shown,
+        release,
+        entity=sorted(rows),
+        block=[block_text(row.unit.cell.block) for row in units],
+        cell=[cell_text(row.unit.cell) for row in units],
+        place=[row.place for row in units],
+        value=[str(row.unit.values[-1]) for row in units],
+        earlier=[canonical(list(row.unit.values[:-1])) if len(row.unit.values) > 1 else None for row in units],
+    )
 
 
 def write_units(
