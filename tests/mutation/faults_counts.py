@@ -79,8 +79,8 @@ DIVERSITY: tuple[Mutation, ...] = (
     Mutation(
         "k groups: block sizes decide alone",
         "search/task.py",
-        "if self.forbids_held_by_all or self._of_groups:",
-        "if self.forbids_held_by_all:",
+        "if of_both or self.forbids_held_by_all or self._of_groups:",
+        "if of_both or self.forbids_held_by_all:",
         tests=GROUPS,
     ),
     Mutation(

@@ -112,9 +112,12 @@ FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
         "pairs: a word of a key is shifted into the one before",
         "frequency/coding.py",
-        "single = single << (end - start) |",
-        "single = single << (end - start - 1) |",
-        tests=("tests/frequency/test_pairs.py::test_one_number_has_the_order_of_several_words",),
+        "                single <<= end - start\n",
+        "                single <<= end - start - 1\n",
+        tests=(
+            "tests/frequency/test_pairs.py::test_one_number_has_the_order_of_several_words",
+            f"{ARRAYS}::test_rows_of_keys_are_added_up",
+        ),
     ),
     Mutation(
         "hubs: counts of entities are added up",
@@ -122,13 +125,6 @@ FREQUENCY: tuple[Mutation, ...] = (
         "queries.roll_up(source.stored, mask, by_entity=self.entities)",
         "queries.count_entities(source.stored, mask) if self.entities else queries.roll_up(source.stored, mask)",
         tests=(f"{SAMPLES}::test_hubs_and_samples_change_no_answer",),
-    ),
-    Mutation(
-        "arrays: a run of bits is put into the one before",
-        "frequency/arrays.py",
-        "                    single <<= end - start\n",
-        "                    single <<= end - start - 1\n",
-        tests=(f"{ARRAYS}::test_rows_of_keys_are_added_up",),
     ),
     Mutation(
         "arrays: a count that is as wide as the key spills into it",

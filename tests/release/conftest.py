@@ -14,6 +14,7 @@ from faults.piped import Piped
 
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of_url
+from qblock.release import apply
 from release.crossing import crossing  # noqa: F401
 from release.jobs import copy_job, first_runs, job, job_templates, make_job, released  # noqa: F401
 
@@ -27,6 +28,15 @@ def place(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> S
     if engine_name == "duckdb":
         return store_of_url("sqlite:///qblock/ledger.sqlite", tmp_path)
     return store_of_url(request.getfixturevalue("postgresql_url"), tmp_path)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How often a run opened the source to code it."""
+    found: list[str] = []
+    real = apply.open_recoded
+    monkeypatch.setattr(apply, "open_recoded", lambda *a, **more: (found.append("source"), real(*a, **more))[1])
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from qblock.release.verify import verify
-from qblock.versions.pending import concerned
+from qblock.versions.pending import differences
 from qblock.versions.pending.decision import Decision, decide
 from qblock.versions.policy import batched
 from release.jobs import Job, MakeJob
@@ -30,7 +30,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
     def both(*given, **more) -> Decision:
         rows: list[int] = []
-        real = concerned.units_in
+        real = differences.units_in
 
         def counted(*args):
             people = real(*args)
@@ -38,9 +38,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
             return people
 
         with monkeypatch.context() as patch:
-            patch.setattr(concerned, "units_in", counted)
+            patch.setattr(differences, "units_in", counted)
             few, less = decide(*given, **more), sum(rows)
-            patch.setattr(concerned, "may_be_tried", lambda *_: True)
+            patch.setattr(differences, "may_be_tried", lambda *_: True)
             rows.clear()
             all_of_them = decide(*given, **more)
             found.append((less, sum(rows)))

@@ -20,7 +20,7 @@ from qblock.versions.pending.state import State, read_state
 from release.jobs import Job, MakeJob
 from release.test_concerned import churn, in_blocks, leave_and_come, of_cohorts
 from release.test_steady_job import SIXTEEN, change, delete
-from release.test_unchanged import CHANGES, opened, week  # noqa: F401
+from release.test_unchanged import CHANGES, one_block, week
 from release.test_waiting import HOLD_BACK, events, insert, people_job, shown
 
 pytestmark = pytest.mark.either_engine
@@ -29,10 +29,7 @@ TIMED = ("run", "seconds", "ledger_head", "lag", "search")
 
 def published(make_job: MakeJob, tmp_path: Path) -> Job:
     """A release in which somebody waits, left and changed, after a run that published and left nothing to be tried."""
-    job = people_job(make_job, SIXTEEN, on_refusal="hold_back", cohort=3)
-    block = {"role": "quasi_identifier", "hierarchy": {"file": "block.csv"}}
-    job.set(attributes={"block": block, "value": "sensitive"}, search={"node": [0]})
-    (tmp_path / "block.csv").write_text("block,all\nq,*\n")
+    job = one_block(make_job, tmp_path)
     job.begin()
     week(job)
     insert(job, "v:q:a w:q:b")
@@ -60,7 +57,7 @@ def said(job: Job, result: Any) -> tuple[dict[str, Any], State, Any]:
 def test_it_is_told_what_it_would_come_to_in_full(
     make_job: MakeJob,
     tmp_path_factory: pytest.TempPathFactory,
-    opened: list[str],  # noqa: F811
+    opened: list[str],
     monkeypatch: pytest.MonkeyPatch,
     begin: Callable[[MakeJob], Job],
     churned: Callable[[Job, random.Random, int], None],
@@ -95,7 +92,7 @@ def test_it_is_told_what_it_would_come_to_in_full(
 def test_whatever_changed_since_the_version_is_looked_at(
     make_job: MakeJob,
     tmp_path: Path,
-    opened: list[str],  # noqa: F811
+    opened: list[str],
     what: str,
 ) -> None:
     job = published(make_job, tmp_path)
@@ -107,7 +104,7 @@ def test_whatever_changed_since_the_version_is_looked_at(
     assert opened
 
 
-def test_without_a_change_nothing_is_coded(make_job: MakeJob, tmp_path: Path, opened: list[str]) -> None:  # noqa: F811
+def test_without_a_change_nothing_is_coded(make_job: MakeJob, tmp_path: Path, opened: list[str]) -> None:
     job = published(make_job, tmp_path)
     opened.clear()
     assert (job.run().status, opened) == ("unchanged", [])

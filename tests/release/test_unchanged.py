@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from qblock.ledger.history import history
-from qblock.release import apply
 from qblock.release.erase import erase
 from release.jobs import Job, MakeJob
 from release.test_steady_job import SIXTEEN, change, delete
@@ -17,21 +16,18 @@ from release.test_waiting import events, insert, people_job, shown
 pytestmark = pytest.mark.either_engine
 
 
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """How often a run opened the source to code it."""
-    found: list[str] = []
-    real = apply.open_recoded
-    monkeypatch.setattr(apply, "open_recoded", lambda *a, **more: (found.append("source"), real(*a, **more))[1])
-    return found
-
-
-def waiting(make_job: MakeJob, tmp_path: Path) -> Job:
-    """A release in which somebody waits, left and changed, after a run that found so."""
+def one_block(make_job: MakeJob, tmp_path: Path) -> Job:
+    """The job over sixteen people of one block, in batches of three."""
     job = people_job(make_job, SIXTEEN, on_refusal="hold_back", cohort=3)
     block = {"role": "quasi_identifier", "hierarchy": {"file": "block.csv"}}
     job.set(attributes={"block": block, "value": "sensitive"}, search={"node": [0]})
     (tmp_path / "block.csv").write_text("block,all\nq,*\n")
+    return job
+
+
+def waiting(make_job: MakeJob, tmp_path: Path) -> Job:
+    """A release in which somebody waits, left and changed, after a run that found so."""
+    job = one_block(make_job, tmp_path)
     job.begin(week)
     return job
 

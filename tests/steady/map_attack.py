@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from recoding.searched import Combination, distinct, entropy, flat, frequency, paired
+from recoding.attack import HOLDS
+from recoding.searched import Combination, flat, paired
 from reference.recoding import Attribute
 
 from .attacker import Attack
@@ -21,7 +22,6 @@ from .frames import Column, Frame, told_apart
 from .maps import Maps, added
 from .settings import setting
 
-HOLDS = {"distinct": distinct(2), "frequency": frequency(2), "entropy": entropy(2)}
 Shape = tuple[tuple[Attribute, ...], tuple[Combination, ...]]
 SHAPES: list[Shape] = [
     ((flat("p", "wxyz"),), ()),

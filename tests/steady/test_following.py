@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def begun(*each: dict[str, Person]) -> Step:
 
 def following(found: Step, present: dict[str, Person], closing=PAIRS, **more) -> Step | None:
     cells = {unit.cell for unit in found.shown.values()}
-    return quiet_step(found, present, RULES, cells, closing, **more)
+    return quiet_step(partial(step, **more), found, present, RULES, cells, closing)
 
 
 def test_where_nothing_is_left_the_next_run_is_the_one_that_is_told() -> None:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Ints
 from qblock.blocks import Mask as Kept
-from qblock.frequency.coding import Mask, Spans, spans_of
+from qblock.frequency.coding import Mask, Spans, gathered, scattered, spans_of
 from qblock.hierarchy.core import BITS
 from qblock.lattice import Node
 from qblock.warehouse.protocol import Session
@@ -94,7 +94,7 @@ class Keys:
 
     def counted(self, mask: Mask, spans: Spans) -> tuple[Ints, Ints]:
         """The distinct keys under a mask as one ascending number each, and the rows of each. spans: of the mask."""
-        single = self._gathered(mask, spans)
+        single = gathered(self.words, mask, spans)
         width = sum(end - start for runs in spans for start, end in runs)
         if self.n is None:
             n = None
@@ -114,33 +114,6 @@ class Keys:
         first = np.flatnonzero(_starts(single))
         rows = np.diff(first, append=len(single)) if n is None else np.add.reduceat(n, first)
         return single[first].astype(np.int64), rows.astype(np.int64)
-
-    def _gathered(self, mask: Mask, spans: Spans) -> Ints:
-        """Masked keys as one number each, which nobody else holds."""
-        single: Ints | None = None
-        for number, (bits, runs) in enumerate(zip(mask, spans, strict=True)):
-            for start, end in runs:
-                part = self.words[number] & (bits & (1 << end) - (1 << start))
-                if start:
-                    part >>= start
-                if single is None:
-                    single = part
-                else:
-                    single <<= end - start
-                    single |= part
-        return np.zeros(len(next(iter(self.words.values()))), dtype=np.int64) if single is None else single
-
-
-def scattered(single: Ints, spans: Spans) -> list[Ints]:
-    """The words of keys that are one number each."""
-    words = []
-    for runs in reversed(spans):
-        word = np.zeros(len(single), dtype=np.int64)
-        for start, end in reversed(runs):
-            word |= (single & (1 << end - start) - 1) << start
-            single = single >> end - start
-        words.append(word)
-    return words[::-1]
 
 
 def within(words: Sequence[Ints], sample: Sample) -> Kept:

@@ -248,13 +248,36 @@ def squeezed(words: Sequence[Ints], mask: Mask) -> Ints | None:
     To sort one number takes a fraction of what it takes to sort by two.
     """
     spans = spans_of(mask)
-    if spans is None:
-        return None
-    single: Ints = np.zeros(len(words[0]), dtype=np.int64)
-    for word, runs in zip(words, spans, strict=True):
+    return None if spans is None else gathered(dict(enumerate(words)), mask, spans)
+
+
+def gathered(words: Mapping[int, Ints], mask: Mask, spans: Spans) -> Ints:
+    """Keys under a mask as one number each, which nobody else holds. words: by number, those that the mask has bits of;
+    spans: of the mask."""
+    single: Ints | None = None
+    for number, (bits, runs) in enumerate(zip(mask, spans, strict=True)):
         for start, end in runs:
-            single = single << (end - start) | word >> start & (1 << end - start) - 1
-    return single
+            part = words[number] & (bits & (1 << end) - (1 << start))
+            if start:
+                part >>= start
+            if single is None:
+                single = part
+            else:
+                single <<= end - start
+                single |= part
+    return np.zeros(len(next(iter(words.values()))), dtype=np.int64) if single is None else single
+
+
+def scattered(single: Ints, spans: Spans) -> list[Ints]:
+    """The words of keys that are one number each."""
+    words = []
+    for runs in reversed(spans):
+        word = np.zeros(len(single), dtype=np.int64)
+        for start, end in reversed(runs):
+            word |= (single & (1 << end - start) - 1) << start
+            single = single >> end - start
+        words.append(word)
+    return words[::-1]
 
 
 def _runs(bits: int) -> Iterator[tuple[int, int]]:

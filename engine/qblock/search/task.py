@@ -128,10 +128,9 @@ class Task:
 
     @property
     def sizes_only(self) -> bool:
-        if self.spec.count == "entities" and self.budget:
-            # The budget is in rows, the sizes are in entities.
-            return False
-        if self.forbids_held_by_all or self._of_groups:
+        # The budget is in rows, the sizes are in entities.
+        of_both = self.spec.count == "entities" and self.budget
+        if of_both or self.forbids_held_by_all or self._of_groups:
             return False
         sizes = (isinstance(q.model, KAnonymity) and not q.model.needs and not q.sensitive for q in self.spec.privacy)
         return all(sizes)

@@ -43,8 +43,7 @@ from qblock.versions.crosswalk import (
 from qblock.versions.episodes import PUBLISHED, VersionKey
 from qblock.versions.gate import judged, members
 from qblock.versions.pending.cohorts import Division, due, keep_map, least_box
-from qblock.versions.pending.concerned import concerned
-from qblock.versions.pending.differences import Differences, Newcomer, differences
+from qblock.versions.pending.differences import Differences, Newcomer, concerned, differences
 from qblock.versions.pending.following import Behind, Following, Situation, quiet_step
 from qblock.versions.pending.state import (
     Layout,
@@ -186,7 +185,8 @@ def decide(
     memory = replace(state.memory, pending=pending, out=dict.fromkeys(changes.out, OUT))
     stands, division = state.awaits == newest, None
     sensitive = cache(sensitive_of(spec, state.layout))
-    options: dict[str, Any] = dict(  # noqa: C408
+    run_once = partial(
+        step,
         coin=_coin(crosswalk, spec) if rules.coin else no_coin,
         leave=spec.versions.leave or 0,
         stale=spec.versions.stale,
@@ -224,7 +224,7 @@ def decide(
                     owner_of,
                 )
             )
-        result = step(
+        result = run_once(
             shown,
             present,
             memory,
@@ -232,7 +232,6 @@ def decide(
             judged(spec, first, current, of_blocks),
             newcomers=closing,
             whole=looked_at.whole,
-            **options,
         )
     after = _state_after(state, result, sizes, newest if stands or result.published else None)
     weighed = 0
@@ -265,7 +264,7 @@ def decide(
     following = None
     if (result.published or weighed) and not spec.bundles:
         cells = {*looked_at.whole, *(row.unit.cell for row in new.values())}
-        again = quiet_step(result, present, rules, cells, None if newcomers is not None else closing, **options)
+        again = quiet_step(run_once, result, present, rules, cells, None if newcomers is not None else closing)
         if again is not None:
             _, others_weighed = stated_after(spec, after, result.shown, again.shown, present, rules.k, looked_at.others)
             following = None if others_weighed else _following(situation, again, after)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from qblock.versions.batching.proposals import Closing, Newcomers, Waiting
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Cell, Person, Trial
-from qblock.versions.batching.step import Step, step
+from qblock.versions.batching.step import Step
 from qblock.versions.pending.differences import Newcomer
 from qblock.versions.pending.state import State
 from qblock.versions.texts import owner_of
@@ -94,21 +94,21 @@ def _waits(waiting: Waiting) -> Closing:
 
 
 def quiet_step(
+    run_once: Callable[..., Step],
     result: Step,
     present: Mapping[str, Person],
     rules: Rules,
     whole: Collection[Cell],
     closing: Newcomers | None,
-    **options: Any,
 ) -> Step | None:
     """The next run on the same source by the rules, where it tries no batch; None where it would try one, whatever
     became of it, or where somebody waits for a cohort, which closes because time goes by.
 
-    whole: the cells of which `result` has everybody; closing: how newcomers close, None for cohorts; options: further
-    ones of `step`.
+    run_once: `step`, with what is the same in each run of the release; whole: the cells of which `result` has
+    everybody; closing: how newcomers close, None for cohorts.
     """
     try:
-        next_one = step(
+        next_one = run_once(
             result.shown,
             present,
             result.memory,
@@ -116,7 +116,6 @@ def quiet_step(
             _tried,
             newcomers=_waits if closing is None else closing,
             whole=whole,
-            **options,
         )
     except _TriedError:
         return None
