@@ -211,9 +211,9 @@ CHECKS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "checks: of what a map shows as it is somebody has to answer",
-        "checks/run.py",
-        "if label.leaves > 1}",
-        "if label.leaves > 0}",
+        "search/boxes/recoded.py",
+        "(self._leaves_of_labels > 1).any(axis=0)",
+        "(self._leaves_of_labels > 0).any(axis=0)",
         tests=(STOPS,),
     ),
     Mutation(

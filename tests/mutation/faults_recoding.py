@@ -178,10 +178,24 @@ RECODING: tuple[Mutation, ...] = (
     ),
     Mutation(
         "replay: what no child has is in a part of its own",
-        "recoding/tree.py",
-        '        if split.kind == "rest":\n            return split.merged[0]\n',
-        "",
+        "recoding/splits.py",
+        'side = np.where(kind == KINDS.index("rest"), 0, NONE)',
+        "side = np.full(len(left), NONE)",
         tests=REPLAY,
+    ),
+    Mutation(
+        "replay: a label that came later has a new part each time",
+        "recoding/splits.py",
+        "child[i] = self._later.get(int(parts[i]), {}).get(int(codes[i]), NONE)",
+        "pass",
+        tests=REPLAY,
+    ),
+    Mutation(
+        "map: rests of one label are numbered on from those of another",
+        "recoding/tree.py",
+        "in numbers[label.within])",
+        "in numbers[None])",
+        tests=("tests/recoding/test_division.py::test_the_rests_of_each_label_are_numbered_from_one",),
     ),
     Mutation(
         "replay: cuts go by names where the order is lost",

@@ -197,8 +197,29 @@ IN_MEMORY = (
     Mutation(
         "map in memory: metrics leave out the rows of boxes that were done before others",
         "search/boxes/arrays.py",
-        "        self._settle(np.unique(moves.part))\n",
+        "        self._settle(split)\n",
         "",
         tests=("tests/recoding/test_arrays.py::test_tables_beside_it_are_counted_alike",),
+    ),
+    Mutation(
+        "map in memory: a cut is where it is among the labels of all portions",
+        "search/boxes/propose.py",
+        "moved = self.at[parts] - self.atoms.start[:-1][parts] + chosen.start[:-1]",
+        "moved = self.at[parts]",
+        tests=("tests/recoding/test_arrays.py::test_every_model_gets_the_same_map",),
+    ),
+    Mutation(
+        "map in memory: what one portion chose counts for the next",
+        "search/boxes/propose.py",
+        "at = np.concatenate([of.at + start for of, start in zip(given, starts.tolist(), strict=True)])",
+        "at = np.concatenate([of.at for of in given])",
+        tests=("tests/recoding/test_arrays.py::test_every_model_gets_the_same_map",),
+    ),
+    Mutation(
+        "map in memory: further cuts are tried of the parts that were tried first",
+        "search/boxes/propose.py",
+        "return Tried(parts, self.atoms.select(there, index), self.where[index])",
+        "return Tried(parts, self.atoms.select(there, index), self.where[: len(index)])",
+        tests=("tests/recoding/test_arrays.py::test_every_model_gets_the_same_map",),
     ),
 )

@@ -81,8 +81,8 @@ class Answer:
     def texts(self) -> list[dict[str, set[Leaves]]]:
         """By quasi-identifier: what each text stands for in the published boxes."""
         found: list[dict[str, set[Leaves]]] = [{} for _ in self.table.attributes]
-        for place in self.map.kept:
-            labels = self.map.specialized.labels[place]
+        for part in self.map.published.tolist():
+            labels = self.tree.labels[part]
             for of, label, leaves in zip(found, labels, box_of(self.table, self.tree.ladders, labels), strict=True):
                 of.setdefault(self.map.texts[label], set()).add(leaves)
         return found

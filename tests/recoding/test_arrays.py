@@ -182,12 +182,20 @@ def test_both_count_any_parts_alike(session: Session, dense: int, bits: int, see
 
 
 def check_same_map(spec: Spec) -> None:
-    """The same map, to the last digit, whichever way it is counted."""
+    """The same map, to the last digit, whichever way it is counted, and in portions of any size."""
     found: list[SearchResult] = []
-    for asked in (spec, replace(spec, search=replace(spec.search, roll_up="warehouse"))):
-        with open_task(asked) as task:
+    in_warehouse = replace(spec, search=replace(spec.search, roll_up="warehouse"))
+    for asked, portion in ((spec, arrays.PORTION), (in_warehouse, arrays.PORTION), (spec, 3)):
+        with pytest.MonkeyPatch.context() as patched, open_task(asked) as task:
+            patched.setattr(arrays, "PORTION", portion)
             found.append(run_search(task))
-    one, other = (result.recoded for result in found)
+    for result in (found[0], found[2]):
+        check_same(result, found[1])
+        assert result.queries < found[1].queries
+
+
+def check_same(first: SearchResult, second: SearchResult) -> None:
+    one, other = first.recoded, second.recoded
     assert one is not None
     assert other is not None
     assert (one.stated, one.boxes, one.start) == (other.stated, other.boxes, other.start)
@@ -196,8 +204,7 @@ def check_same_map(spec: Spec) -> None:
     assert [of.tolist() for of in one.specialized.empty] == [of.tolist() for of in other.specialized.empty]
     check_alike(one.specialized.groups, other.specialized.groups)
     assert one.assessment.tightest == other.assessment.tightest
-    assert found[0].metrics == found[1].metrics
-    assert found[0].queries < found[1].queries
+    assert first.metrics == second.metrics
 
 
 @pytest.mark.parametrize("model", SUPPORTED)

@@ -149,7 +149,8 @@ def published(task: Task) -> list[tuple[Any, ...]]:
     assert recoded is not None
     bounds = bounds_of(task.spec, task.source.columns, "duckdb", "columns", joined=True)
     names = [hierarchy.attribute for hierarchy in task.source.hierarchies]
-    shown = [(tuple(recoded.texts[label] for label in recoded.specialized.labels[i]), i) for i in recoded.kept]
+    tree, boxes = recoded.specialized.tree, recoded.specialized.boxes.tolist()
+    shown = [(tuple(recoded.texts[label] for label in tree.labels[boxes[i]]), i) for i in recoded.kept.tolist()]
     return sorted(
         (
             *box,

@@ -297,6 +297,21 @@ def test_a_rest_reads_as_the_same_leaves_did_and_never_as_others() -> None:
     assert read(tree, [gap, {}]) == {**gap, "Europe (other 1)": third, "Europe (other 3)": west}
 
 
+def test_the_rests_of_each_label_are_numbered_from_one() -> None:
+    levels = {**PARTS, "Chile": "America", "Cuba": "America", "Haiti": "America"}
+    hierarchy = Hierarchy("land", ("land", "part", "all"), (tuple(levels), tuple(levels.values()), ("*",) * 8))
+    ladder = Ladder(hierarchy, "text")
+    tree = Tree([ladder, Ladder(suppress("n", [str(i) for i in range(4)], "text"), "text")], (1, 0))
+    for i, alone in enumerate(("Malta", "Peru", "Spain", "Cuba")):
+        code = ladder.code(0, alone)
+        part = ladder.code(1, levels[alone])
+        assert code is not None
+        assert part is not None
+        tree.rest(tree.begin((part, i)), 0, 0, [code])
+    expected = {f"{part} (other {number})" for part in ("Europe", "America") for number in (1, 2)}
+    assert set(read(tree)) == expected
+
+
 def test_a_rest_that_gained_a_leaf_is_another_one() -> None:
     """What was kept is read over the hierarchies of today: there its rest holds the leaf that came."""
     old = rests_of(["Malta", "Cyprus"])

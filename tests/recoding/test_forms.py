@@ -44,7 +44,8 @@ def test_sizes_alone_decide(warehouse: Any, tmp_path: Path, k: int, distinct: in
     with open_task(spec) as task:
         made = search_map(task, None, lambda: None)
         assert made is not None
-        boxes = {box_of(table, made.specialized.tree.ladders, labels) for labels in made.specialized.labels}
+        tree = made.specialized.tree
+        boxes = {box_of(table, tree.ladders, tree.labels[part]) for part in made.specialized.boxes.tolist()}
         expected = table.specialize((2, 1), by, large)
         assert expected is not None
         assert boxes == set(expected)

@@ -220,7 +220,7 @@ def test_rows_lie_where_their_label_says(seed: int) -> None:
 
 def test_a_column_with_one_value_is_said_to_have_one() -> None:
     tree = Tree([Ladder(suppress("v", ("7",), "integer"), "integer")], (1,))
-    (attribute,) = shares(tree.ladders, dict.fromkeys(tree.labels[0], "7"), [(tree.labels[0], 5)])
+    (attribute,) = shares(tree.ladders, dict.fromkeys(tree.labels[0], "7"), [[(tree.labels[0][0], 5)]])
     assert attribute["words"] == "has one value"
 
 

@@ -278,9 +278,7 @@ def _told(task: Task, result: SearchResult) -> Iterator[Finding]:
         assert result.chosen is not None
         told = dependencies(task, result.chosen.node)
     else:
-        specialized = result.recoded.specialized
-        boxes = [specialized.labels[i] for i in result.recoded.kept]
-        told = dependencies(task, None, {i for labels in boxes for i, label in enumerate(labels) if label.leaves > 1})
+        told = dependencies(task, None, set(result.recoded.hidden()))
     return (_determines(task.spec, dependency) for dependency in told)
 
 

@@ -89,7 +89,7 @@ class MapGroups:
         column = recoded.judge.columns.get(list(recoded.task.source.sensitives)[sensitive])
         if column is None:
             return None
-        return blocks_of(recoded.specialized.groups.select(np.array(recoded.kept, dtype=np.int64)), column)
+        return blocks_of(recoded.specialized.groups.select(recoded.kept), column)
 
     def leaves(self, sensitive: int, i: int) -> tuple[Ints, Ints, Ints]:
         leaves = self.recoded.leaves(sensitive)
@@ -100,8 +100,7 @@ class MapGroups:
         return pairs[first, 0], pairs[first, 1], rows
 
     def hidden(self) -> list[int]:
-        labels = [self.recoded.specialized.labels[box] for box in self.recoded.kept]
-        return sorted({i for of in labels for i, label in enumerate(of) if label.leaves > 1})
+        return self.recoded.hidden()
 
 
 @dataclass(frozen=True)

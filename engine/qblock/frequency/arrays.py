@@ -194,6 +194,10 @@ class InMemory:
         numbers = [i for i, bits in enumerate(mask) if bits] or [0]
         return FrequencySet(node, mask, None, len(rows), Keys({i: words[i] for i in numbers}, rows))
 
+    def release(self) -> None:
+        """Forget the last answer."""
+        self._last = None
+
     def _brought(self, source: FrequencySet, mask: Mask) -> Keys:
         needed = [i for i, bits in enumerate(mask) if bits]
         if source.keys is None or not set(needed) <= set(source.keys.words):

@@ -245,7 +245,13 @@ class FrequencySets:
         for hub in list(self._hubs):
             self._drop(hub)
         self._slices.drop()
+        self.release()
+
+    def release(self) -> None:
+        """Let the leaves in memory go; they are fetched again for what is asked of them."""
         self._base.keys = None
+        if self._in_memory is not None:
+            self._in_memory.release()
 
     def count_read(self, rows: int) -> None:
         """Add to the rows that were read."""
@@ -356,11 +362,15 @@ class FrequencySets:
 
     def leaf_counts(self, sensitive: Sequence[int]) -> tuple[Ints, Ints, Ints]:
         """Keys, values and rows (never entities) of the leaves, as `joint` gives them."""
-        node = self.lattice.bottom
-        words, counts = self._fetched(node, sensitive)
+        words, n = self.leaf_keys(sensitive)
         values = [self.coding.values(i, words) for i in sensitive]
         stacked = np.stack(values, axis=1) if values else np.zeros((len(words[0]), 0), dtype=np.int64)
-        return self.coding.keys(node, words), stacked, counts["r" if self.entities else "n"]
+        return self.coding.keys(self.lattice.bottom, words), stacked, n
+
+    def leaf_keys(self, sensitive: Sequence[int]) -> tuple[list[Ints], Ints]:
+        """The words of the leaves with these values, and the rows (never entities) of each."""
+        words, counts = self._fetched(self.lattice.bottom, sensitive)
+        return words, counts["r" if self.entities else "n"]
 
     def leaf_sizes(self, sensitive: Sequence[int]) -> tuple[Ints, Ints]:
         """The numbers of rows (never entities) that leaves with these values have, and how many have each."""

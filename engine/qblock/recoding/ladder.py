@@ -11,11 +11,10 @@ the values of single people. A cut is where a label of the hierarchy ends, or a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
@@ -27,67 +26,21 @@ from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.bounds import Reader
 from qblock.hierarchy.cuts import moment_text, next_year, round_moment, round_number, this_year
 from qblock.hierarchy.written import MISSING, interval_of_moments, interval_of_numbers
+from qblock.recoding.column import Column
+from qblock.recoding.label import Bounds, Form, Label, Sides
 
+FACTS = ("leaves", "grain", "first", "level", "code")
+"""Of a label: how many leaves it stands for; the level by whose labels it is divided next, -1 for none; the place of
+its first leaf, where the hierarchy is ordered; the level of the label of the hierarchy that it is, or is part of; and
+the code of the first of its labels, -1 for none."""
 KNOWN = "(known)"
 """How all values read where NULL stands alone beside them."""
-Form = Literal["plain", "range", "rest"]
-
-
-@dataclass(frozen=True, eq=False)
-class Label:
-    """A set of leaves that is published under one text: one label of the hierarchy, or several of one parent.
-
-    level: of the hierarchy; codes: of its labels there, in their order; leaves: how many leaves they stand for;
-    form: `plain` for one label; of several, `range` for neighbours and `rest` for others. within: the plain label whose
-    children they are. bounds: of a range. stated: how it reads, where that was said before.
-    """
-
-    level: int
-    codes: Ints
-    leaves: int
-    form: Form
-    within: Label | None = None
-    stated: str | None = None
-    bounds: Bounds | None = None
-
-    @property
-    def rest(self) -> bool:
-        """Whether it reads by a number: of several labels that no cut tells apart, also where fewer are left."""
-        return self.within is not None and self.bounds is None
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What neighbours of an ordered hierarchy are between.
-
-    names: of the first and the last label; leaves: the first leaf of the first and the last leaf of the last. low,
-    high: the cuts around them, low <= value < high, each None where `within` ends; they have no meaning where `exact`,
-    which is for a single label and for labels that no cut is known between: then only what lies between the leaves
-    belongs to them. null: whether the leaf of NULL is one of them.
-    """
-
-    names: tuple[str | None, str | None]
-    leaves: tuple[str | None, str | None]
-    null: bool = False
-    low: str | None = None
-    high: str | None = None
-    exact: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class Sides:
-    """What a label is cut into. labels: of both sides; bounds: of both; ranks: the places of both in the order of their
-    level, NULL left out."""
-
-    labels: tuple[Label, ...]
-    bounds: tuple[Bounds, ...]
-    ranks: tuple[tuple[int, int], ...]
 
 
 class Ladder:
     """kind: how the column compares; finest: the level of the finest labels; half_open: whether its ranges are written
     so; reader: of the bounds of its labels; ends: the least and the greatest value where they are declared. Labels are
-    interned, so that one object stands for one set of labels."""
+    interned, so that one object stands for one set of labels, and numbered. labels: by their numbers."""
 
     def __init__(
         self,
@@ -113,6 +66,9 @@ class Ladder:
         if self.ordered:
             self.leaf_order[sorted(range(len(leaves)), key=keys.__getitem__)] = np.arange(len(leaves))
             self.ordered = all(self._contiguous(level) for level in range(hierarchy.height))
+        self.labels: list[Label] = []
+        self._facts = Column(len(FACTS))
+        self._numbers: dict[int, Ints] = {}
         self._known: dict[tuple[int, bytes, str | None, Bounds | None], Label] = {}
         self._plain: dict[tuple[int, int], Label] = {}
         self._ranks: dict[int, Ints] = {}
@@ -135,6 +91,27 @@ class Ladder:
         if (level, code) not in self._plain:
             self._plain[level, code] = self._interned(level, np.array([code], dtype=np.int64), "plain", None)
         return self._plain[level, code]
+
+    def plain_numbers(self, level: int, codes: Ints) -> Ints:
+        """int64: the numbers of the labels of a level, by their codes."""
+        numbers = self._numbers.setdefault(level, np.full(self.size, -1, dtype=np.int64))
+        for code in np.unique(codes[numbers[codes] < 0]).tolist():
+            numbers[code] = self.plain(level, code).number
+        of_codes: Ints = numbers[codes]
+        return of_codes
+
+    def fact(self, name: str, labels: Ints) -> Ints:
+        """int64: one of FACTS of each label, by their numbers."""
+        new = self.labels[len(self._facts) :]
+        if new:
+            self._facts.extend([self._facts_of(label) for label in new])
+        of_labels: Ints = self._facts.all[labels, FACTS.index(name)]
+        return of_labels
+
+    def _facts_of(self, label: Label) -> tuple[int, ...]:
+        grain, code = self.grain(label), int(label.codes[0]) if len(label.codes) else -1
+        level = (label.within or label).level
+        return label.leaves, -1 if grain is None else grain, self.first_leaf(label), level, code
 
     def group(
         self, level: int, codes: Ints, within: Label, stated: str | None = None, bounds: Bounds | None = None
@@ -169,7 +146,8 @@ class Ladder:
         key = (level, codes.tobytes(), stated, bounds)
         if key not in self._known:
             leaves = int(self.under(level)[codes].sum())
-            self._known[key] = Label(level, codes, leaves, form, within, stated, bounds)
+            self._known[key] = Label(level, codes, leaves, form, within, stated, bounds, len(self.labels))
+            self.labels.append(self._known[key])
         return self._known[key]
 
     def grain(self, label: Label) -> int | None:
@@ -179,6 +157,8 @@ class Ladder:
         return self._grains[label]
 
     def _grain(self, label: Label) -> int | None:
+        if not len(label.codes):
+            return None
         if len(label.codes) > 1:
             # NULL is left with as few values as it can be.
             null = label.bounds is not None and label.bounds.null and not label.bounds.exact

@@ -212,27 +212,26 @@ def replay(tree: Tree, leaves: PartedLeaves, keys: Keys) -> list[int]:
     codes = keys.coding.keys(tree.start, keys.words(counts.words))
     child = np.array([tree.begin(key) for key in codes.tolist()], dtype=np.int64)
     leaves.assign(whole, [mask], PartedKeys(counts.part, counts.words, child, child), keep=True)
-    boxes, parts = set[int](), set(child.tolist())
-    while parts:
-        boxes |= {part for part in parts if part not in tree.splits}
-        split = np.array(sorted(parts - boxes), dtype=np.int64)
+    boxes, parts = [child[:0]], np.unique(child)
+    while len(parts):
+        divided = tree.splits.there(parts)
+        boxes.append(parts[~divided])
+        split = parts[divided]
         if not len(split):
             break
-        splits = [tree.splits[part] for part in split.tolist()]
-        masks = [keys.mask(part_split.attribute, part_split.level) for part_split in splits]
+        attributes, levels = tree.splits.ways(split)
+        masks = [keys.mask(*way) for way in zip(attributes.tolist(), levels.tolist(), strict=True)]
         counts = leaves.counts(split, masks)
         place = np.searchsorted(split, counts.part)
-        attribute = np.array([part_split.attribute for part_split in splits], dtype=np.int64)[place]
-        level = np.array([part_split.level for part_split in splits], dtype=np.int64)[place]
+        attribute, level = attributes[place], levels[place]
         child = np.zeros(len(place), dtype=np.int64)
         for split_attribute in np.unique(attribute).tolist():
             here = np.flatnonzero(attribute == split_attribute)
             code = keys.codes(split_attribute, level[here], [word[here] for word in counts.words])
-            pairs = zip(counts.part[here].tolist(), code.tolist(), strict=True)
-            child[here] = [tree.child(part, label) for part, label in pairs]
+            child[here] = tree.children(split_attribute, counts.part[here], code)
         leaves.assign(split, masks, PartedKeys(counts.part, counts.words, child, child), keep=True)
-        parts = set(child.tolist())
-    return sorted(boxes)
+        parts = np.unique(child)
+    return np.sort(np.concatenate(boxes)).tolist()
 
 
 def united(sets: FrequencySets, node: Node, keys: Ints, numbers: Sequence[Ints], sensitive: int) -> list[Blocks]:

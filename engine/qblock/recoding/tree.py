@@ -7,38 +7,40 @@ combination that nobody had when the map was made falls into exactly one of them
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
-from qblock.blocks import Ints
+from qblock.blocks import Ints, Mask
 from qblock.errors import InputError, quoted
 from qblock.lattice import Node
-from qblock.recoding.ladder import Bounds, Label, Ladder, Sides
+from qblock.recoding.column import Column
+from qblock.recoding.label import Bounds, Label, Sides
+from qblock.recoding.ladder import Ladder
+from qblock.recoding.splits import GROUPS, KINDS, NONE, Kind, Split, Splits
 
-Kind = Literal["each", "cut", "rest"]
 Rests = Mapping[str, frozenset[str | None]]
 """The leaves that rests stand for, by how they read."""
 
 
-@dataclass(eq=False)
-class Split:
-    """How a part is divided by the labels of one attribute at one level.
+class Labels(Sequence[tuple[Label, ...]]):
+    """The labels of each part. numbers: int32[P, Q], by the numbers of the ladders'."""
 
-    kind: `each` label by itself; `cut`: neighbours on two sides; `rest`: some by themselves, the others together.
-    children: parts by the code of the label that each has alone; merged: the part of the rest, or of both sides of the
-    cut, of which bounds and ranks are. A label that is between none of them came later, and stands alone.
-    """
+    def __init__(self, ladders: Sequence[Ladder]) -> None:
+        self._ladders, self.numbers = ladders, Column(len(ladders), np.int32)
 
-    attribute: int
-    level: int
-    kind: Kind
-    children: dict[int, int] = field(default_factory=dict)
-    merged: tuple[int, ...] = ()
-    bounds: tuple[Bounds, ...] = ()
-    ranks: tuple[tuple[int, int], ...] = ()
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, part: Any) -> Any:
+        numbers = self.numbers.all[part].tolist()
+        return tuple(ladder.labels[number] for ladder, number in zip(self._ladders, numbers, strict=True))
+
+    def __iter__(self) -> Iterator[tuple[Label, ...]]:
+        return (self[part] for part in range(len(self)))
 
 
 class Tree:
@@ -46,40 +48,52 @@ class Tree:
 
     def __init__(self, ladders: Sequence[Ladder], start: Node) -> None:
         self.ladders, self.start = tuple(ladders), start
-        tops = tuple(ladder.plain(ladder.hierarchy.height, 0) for ladder in ladders)
-        self.labels: list[tuple[Label, ...]] = [tops]
-        self.parents: list[int] = [0]
+        self.labels = Labels(self.ladders)
+        self._parents = Column()
+        self._known_rests: dict[tuple[int, int, int, bytes], int] = {}
         self.starts: dict[tuple[int, ...], int] = {}
-        self.splits: dict[int, Split] = {}
+        self.splits = Splits(self.ladders, self.labels.numbers)
+        tops = [ladder.plain(ladder.hierarchy.height, 0).number for ladder in ladders]
+        self._add(np.zeros(1, dtype=np.int64), np.array([tops], dtype=np.int32))
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def numbers(self) -> np.typing.NDArray[Any]:
+        """int32[P, Q]: the labels of each part, by the numbers of the ladders'."""
+        return self.labels.numbers.all
+
+    def fact(self, name: str, parts: Ints) -> Ints:
+        """int64[parts, Q]: what is known of the labels of parts, one of `ladder.FACTS`."""
+        columns = zip(self.ladders, self.numbers[parts].T, strict=True)
+        return np.stack([ladder.fact(name, labels) for ladder, labels in columns], axis=1)
 
     def begin(self, codes: Sequence[int]) -> int:
         """The part of a block of the node where the splits began, by the codes of its labels."""
         key = tuple(codes)
         if key not in self.starts:
-            labels = [
-                ladder.plain(*at) for ladder, at in zip(self.ladders, zip(self.start, key, strict=True), strict=True)
-            ]
-            self.starts[key] = self._add(0, tuple(labels))
+            levels = zip(self.ladders, self.start, key, strict=True)
+            labels = [[ladder.plain(level, code).number for ladder, level, code in levels]]
+            self.starts[key] = self._add(np.zeros(1, dtype=np.int64), np.array(labels, dtype=np.int32))
         return self.starts[key]
 
     def child(self, part: int, code: int) -> int:
         """The part that holds the rows of a part that is split whose label has this code."""
-        split = self.splits[part]
-        if code in split.children:
-            return split.children[code]
-        ladder = self.ladders[split.attribute]
-        rank = int(ladder.rank(split.level)[code])
-        null = bool(split.bounds) and ladder.name(split.level, code) is None
-        for side, bounds, (low, high) in zip(split.merged, split.bounds, split.ranks, strict=False):
-            if bounds.null if null else low <= rank <= high:
-                return side
-        if split.kind == "rest":
-            return split.merged[0]
-        split.children[code] = self._with(part, split.attribute, ladder.plain(split.level, code))
-        return split.children[code]
+        attribute = self.splits[part].attribute
+        return int(self.children(attribute, *(np.array([number], dtype=np.int64) for number in (part, code)))[0])
+
+    def children(self, attribute: int, parts: Ints, codes: Ints) -> Ints:
+        """int64: the part that holds the rows of each of some parts, which one attribute divides, whose label has this
+        code. A label that came later has a part of its own, which the tree has from here on."""
+        child = self.splits.children(attribute, parts, codes)
+        new = child == NONE
+        if new.any():
+            for part, code in dict.fromkeys(zip(parts[new].tolist(), codes[new].tolist(), strict=True)):
+                label = self.ladders[attribute].plain(self.splits[part].level, code)
+                self.splits.add_child(part, code, self._with(part, attribute, label))
+            child[new] = self.splits.children(attribute, parts[new], codes[new])
+        return child
 
     def assign(self, leaves: Ints) -> Ints:
         """The box that each combination of leaves falls into, which the tree has from here on.
@@ -94,56 +108,132 @@ class Tree:
         keys = np.stack([codes[i][level][leaves[:, i]] for i, level in enumerate(self.start)], axis=1)
         blocks, number = np.unique(keys, axis=0, return_inverse=True)
         boxes = np.array([self.begin(key) for key in blocks.tolist()], dtype=np.int64)[number.reshape(-1)]
-        # A part has a smaller number than those that it is split into.
-        for part in sorted(self.splits):
-            attribute, level = self.splits[part].attribute, self.splits[part].level
-            there = np.flatnonzero(boxes == part)
-            labels, number = np.unique(codes[attribute][level][leaves[there, attribute]], return_inverse=True)
-            children = np.array([self.child(part, code) for code in labels.tolist()], dtype=np.int64)
-            boxes[there] = children[number.reshape(-1)]
-        return boxes
+        while True:
+            attributes, levels = self.splits.ways(boxes)
+            if (attributes < 0).all():
+                return boxes
+            for attribute in np.unique(attributes[attributes >= 0]).tolist():
+                there = np.flatnonzero(attributes == attribute)
+                label = codes[attribute][levels[there], leaves[there, attribute]].astype(np.int64)
+                boxes[there] = self.children(attribute, boxes[there], label)
 
     def each(self, part: int, attribute: int, level: int, codes: Sequence[int] = ()) -> Split:
         """Divide a part by single labels. codes: of those that are known to occur, in their order."""
-        labels, ladder, first = self.labels[part], self.ladders[attribute], len(self)
-        before, after = labels[:attribute], labels[attribute + 1 :]
-        self.labels += [(*before, ladder.plain(level, code), *after) for code in codes]
-        self.parents += [part] * len(codes)
-        children = dict(zip(codes, range(first, len(self)), strict=True))
-        return self._split(part, Split(attribute, level, "each", children))
+        return self._divide(part, attribute, level, "each", codes)
 
     def cut(self, part: int, attribute: int, level: int, at: int, *, null: bool = True) -> Split:
         """Divide a part of an ordered attribute before the label of this code. null: as of `Ladder.cut`."""
         sides = self.ladders[attribute].cut(self.labels[part][attribute], level, at, null=null)
-        return self._cut(part, attribute, level, sides)
-
-    def _cut(self, part: int, attribute: int, level: int, sides: Sides) -> Split:
-        merged = tuple(self._with(part, attribute, label) for label in sides.labels)
-        return self._split(part, Split(attribute, level, "cut", merged=merged, bounds=sides.bounds, ranks=sides.ranks))
+        return self._divide(part, attribute, level, "cut", sides=sides)
 
     def rest(self, part: int, attribute: int, level: int, alone: Iterable[int], stated: str | None = None) -> Split:
         """Divide a part into these labels and one rest. stated: how the rest reads, where that was said before."""
-        split = Split(attribute, level, "rest")
-        for code in alone:
-            split.children[code] = self._with(part, attribute, self.ladders[attribute].plain(level, code))
-        members = self.ladders[attribute].members(self.labels[part][attribute], level)
-        rest = members[~np.isin(members, list(split.children))]
-        within = self.labels[part][attribute]
-        split.merged = (self._with(part, attribute, self.ladders[attribute].group(level, rest, within, stated)),)
-        return self._split(part, split)
+        codes = list(alone)
+        rest = self._rest(attribute, self.labels[part][attribute], level, np.array(codes, dtype=np.int64), stated)
+        return self._divide(part, attribute, level, "rest", codes, rest)
+
+    def _rest(self, attribute: int, whole: Label, level: int, alone: Ints, stated: str | None = None) -> Label:
+        """What is left of a label beside those of a level that stand alone."""
+        members = self.ladders[attribute].members(whole, level)
+        rest = members[~np.isin(members, alone)]
+        return self.ladders[attribute].group(level, rest, whole, stated)
+
+    def divide(
+        self, attribute: int, parts: Ints, levels: Ints, kinds: Ints, codes: Sequence[Ints], at: Ints, null: Mask
+    ) -> Ints:
+        """Divide parts by the labels of one attribute.
+
+        Args:
+            attribute: by whose labels.
+            parts: int64[P], ascending.
+            levels: int64[P], of the labels.
+            kinds: int64[P], of `splits.KINDS`.
+            codes: the labels that stand alone, part by part, and int64[P], how many of them each part has.
+            at: int64[P], the code of the label above a cut.
+            null: bool[P], whether the leaf of NULL goes with it.
+
+        Returns:
+            int64[P], the first child of each: labels that stand alone, then the sides of a cut, or the rest.
+        """
+        alone, number = codes
+        children = number + GROUPS[kinds]
+        first = np.cumsum(children) - children
+        labels = np.repeat(self.numbers[parts], children, axis=0)
+        begins = np.cumsum(number) - number
+        place = np.arange(len(alone)) + np.repeat(first - begins, number)
+        level = np.repeat(levels, number)
+        for depth in np.unique(level).tolist():
+            here = level == depth
+            labels[place[here], attribute] = self.ladders[attribute].plain_numbers(depth, alone[here])
+        merged, sides, side = first + number, list[Sides](), np.full(len(parts), NONE, dtype=np.int64)
+        cut = np.flatnonzero(kinds == KINDS.index("cut"))
+        if len(cut):
+            sides, side[cut] = self._cuts(attribute, parts[cut], levels[cut], at[cut], null[cut])
+            both = np.array([[label.number for label in of.labels] for of in sides], dtype=np.int32)
+            labels[merged[cut][:, None] + [0, 1], attribute] = both[side[cut]]
+        rest = np.flatnonzero(kinds == KINDS.index("rest"))
+        groups = (alone[begins[i] : begins[i] + number[i]] for i in rest.tolist())
+        labels[merged[rest], attribute] = self._rests(attribute, parts[rest], levels[rest], groups)
+        first += self._add(np.repeat(parts, children), labels)
+        self.splits.add(attribute, (parts, levels, kinds, first, number, side), sides)
+        return first
+
+    def _cuts(self, attribute: int, parts: Ints, levels: Ints, at: Ints, null: Mask) -> tuple[list[Sides], Ints]:
+        """The sides of cuts, each once, and which each part has."""
+        ladder, whole = self.ladders[attribute], self.numbers[parts, attribute]
+        single = ((whole.astype(np.int64) * (ladder.hierarchy.height + 1) + levels) * ladder.size + at) * 2 + null
+        _, first, which = np.unique(single, return_index=True, return_inverse=True)
+        columns = (of[first].tolist() for of in (whole, levels, at, null))
+        sides = [
+            ladder.cut(ladder.labels[label], level, code, null=with_null)
+            for label, level, code, with_null in zip(*columns, strict=True)
+        ]
+        return sides, which.reshape(-1)
+
+    def _rests(self, attribute: int, parts: Ints, levels: Ints, alone: Iterable[Ints]) -> Sequence[int]:
+        """The numbers of the rests of parts. alone: of each the labels of a level beside it."""
+        labels, known = self.ladders[attribute].labels, self._known_rests
+        numbers = []
+        for whole, level, codes in zip(self.numbers[parts, attribute].tolist(), levels.tolist(), alone, strict=True):
+            key = attribute, whole, level, codes.tobytes()
+            if key not in known:
+                known[key] = self._rest(attribute, labels[whole], level, codes).number
+            numbers.append(known[key])
+        return numbers
+
+    def _divide(
+        self,
+        part: int,
+        attribute: int,
+        level: int,
+        kind: Kind,
+        codes: Sequence[int] = (),
+        rest: Label | None = None,
+        sides: Sides | None = None,
+    ) -> Split:
+        ladder = self.ladders[attribute]
+        merged = sides.labels if sides is not None else () if rest is None else (rest,)
+        numbers = [label.number for label in (*(ladder.plain(level, code) for code in codes), *merged)]
+        first, labels = len(self), np.repeat(self.numbers[[part]], len(numbers), axis=0)
+        labels[:, attribute] = numbers
+        self._add(np.full(len(numbers), part, dtype=np.int64), labels)
+        columns = (part, level, KINDS.index(kind), first, len(codes), NONE if sides is None else 0)
+        self.splits.add(attribute, [np.array([of], dtype=np.int64) for of in columns], [] if sides is None else [sides])
+        return self.splits[part]
 
     def boxes(self) -> list[int]:
         """The parts that are not split."""
-        return [part for part in range(1, len(self)) if part not in self.splits]
+        parts = np.arange(1, len(self))
+        return parts[~self.splits.there(parts)].tolist()
 
     def path(self, part: int) -> list[int]:
         """The parts that hold this one, itself included, from the whole table down."""
         path = [part]
         while path[-1]:
-            path.append(self.parents[path[-1]])
+            path.append(int(self._parents.all[path[-1]]))
         return path[::-1]
 
-    def texts(self, parts: Collection[int], taken: Sequence[Rests] = ()) -> dict[Label, str]:
+    def texts(self, parts: Collection[int] | Ints, taken: Sequence[Rests] = ()) -> dict[Label, str]:
         """How the labels of these boxes read.
 
         Args:
@@ -156,7 +246,7 @@ class Tree:
         """
         texts: dict[Label, str] = {}
         for attribute, ladder in enumerate(self.ladders):
-            used = dict.fromkeys(self.labels[part][attribute] for part in parts)
+            used = self._of_parts(attribute, np.array(list(parts), dtype=np.int64))
             beside = taken[attribute] if taken else {}
             rests = _rest_texts(ladder, used, beside)
             texts |= {label: rests.get(label) or ladder.text(label) for label in used}
@@ -167,7 +257,7 @@ class Tree:
         """For each quasi-identifier, how the rests of this map read and the leaves that each stands for."""
         rests: list[dict[str, frozenset[str | None]]] = []
         for attribute, ladder in enumerate(self.ladders):
-            labels = dict.fromkeys(of[attribute] for of in self.labels)
+            labels = self._of_parts(attribute, np.arange(len(self)))
             rests.append({texts[label]: ladder.leaves_of(label) for label in labels if label in texts and label.rest})
         return rests
 
@@ -244,9 +334,7 @@ class Tree:
         codes = {number: ladder.code(level, name) for name, number in stated["children"]}
         known = {number: code for number, code in codes.items() if code is not None}
         if stated["kind"] == "each":
-            split = self.each(part, attribute, level)
-            for code in known.values():
-                self.child(part, code)
+            split = self.each(part, attribute, level, [*known.values()])
         elif stated["kind"] == "rest":
             split = self.rest(part, attribute, level, known.values(), stated["others"][0][1])
         else:
@@ -268,20 +356,24 @@ class Tree:
         ]
         texts = [text for _, text in stated["others"]]
         sides = ladder.cut_again(self.labels[part][attribute], level, bounds, texts)
-        return self._cut(part, attribute, level, sides)
+        return self._divide(part, attribute, level, "cut", sides=sides)
+
+    def _of_parts(self, attribute: int, parts: Ints) -> list[Label]:
+        """The labels that parts have, each once, in the order of the first part of each."""
+        distinct, first = np.unique(self.numbers[parts, attribute], return_index=True)
+        return [self.ladders[attribute].labels[number] for number in distinct[np.argsort(first)].tolist()]
 
     def _with(self, part: int, attribute: int, label: Label) -> int:
-        labels = self.labels[part]
-        return self._add(part, (*labels[:attribute], label, *labels[attribute + 1 :]))
+        labels = self.numbers[[part]]
+        labels[:, attribute] = label.number
+        return self._add(np.array([part], dtype=np.int64), labels)
 
-    def _add(self, parent: int, labels: tuple[Label, ...]) -> int:
-        self.labels.append(labels)
-        self.parents.append(parent)
-        return len(self.labels) - 1
-
-    def _split(self, part: int, split: Split) -> Split:
-        self.splits[part] = split
-        return split
+    def _add(self, parents: Ints, labels: np.typing.NDArray[Any]) -> int:
+        """Add parts; the first of them."""
+        first = len(self)
+        self.labels.numbers.extend(labels)
+        self._parents.extend(parents)
+        return first
 
 
 def _rest_texts(ladder: Ladder, labels: Iterable[Label], taken: Rests) -> dict[Label, str]:
@@ -292,9 +384,11 @@ def _rest_texts(ladder: Ladder, labels: Iterable[Label], taken: Rests) -> dict[L
     rests = [label for label in labels if label.form == "rest" and label.stated is None]
     rests.sort(key=lambda label: (label.level, ladder.rank(label.level)[label.codes].tolist()))
     texts: dict[Label, str] = {}
+    numbers: defaultdict[Label | None, Iterator[int]] = defaultdict(lambda: itertools.count(1))
     for label in rests:
         text = known.get(ladder.leaves_of(label)) if taken else None
-        numbered = (ladder.text(label, number) for number in itertools.count(1))
+        # A number that is taken stays so: none is tried twice.
+        numbered = (ladder.text(label, number) for number in numbers[label.within])
         texts[label] = text or next(text for text in numbered if text not in used)
         used.add(texts[label])
     return texts

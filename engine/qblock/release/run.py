@@ -461,14 +461,15 @@ class Run(Job):
         if recoding is None:
             return figures
         texts = [hierarchy.shown(0) for hierarchy in self.task.source.hierarchies]
-        boxes, read = [], dict[Label, str]()
+        read = dict[Label, str]()
+        counted: list[list[tuple[Label, int]]] = [[] for _ in recoding.tree.ladders]
         kept = zip(chosen.counts.keys[chosen.kept].tolist(), chosen.counts.rows[chosen.kept].tolist(), strict=True)
         for key, rows in kept:
             labels = recoding.labels(tuple(text[code] for text, code in zip(texts, key, strict=True)))
-            if labels is not None:
-                boxes.append((tuple(label for label, _ in labels), rows))
-                read |= dict(labels)
-        return {**figures, "attributes": shares(recoding.tree.ladders, read, boxes)}
+            for of, pair in zip(counted, labels or (), strict=False):
+                of.append((pair[0], rows))
+                read[pair[0]] = pair[1]
+        return {**figures, "attributes": shares(recoding.tree.ladders, read, counted)}
 
     def _head(self) -> str | None:
         with self.store.read() as reader:

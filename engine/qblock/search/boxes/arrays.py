@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from qblock.blocks import Ints, Mask
+from qblock.blocks import Ints
 from qblock.frequency import positions
 from qblock.hierarchy.core import BITS
 from qblock.lattice import Node
 from qblock.recoding import Ladder
-from qblock.search.boxes.counting import Atoms, Groups, Moves, numbered, sorted_atoms
+from qblock.search.boxes.counting import Atoms, Groups, Moves, distinct, in_order_of, numbered, sorted_atoms
 from qblock.search.boxes.rows import Loaded, Packing, Rows
 
+PORTION = 1 << 19
+"""Rows about that are counted at once, of as many whole parts."""
 DENSE = 4
 """Cells for each row, up to which a table of them is cheaper than to sort the rows."""
 
@@ -47,19 +50,20 @@ class Places:
     def joined(self, levels: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         """The places of leaves, and the codes of places, of several levels: all of them, and where those of each of
         `levels` begin."""
-        distinct, which = np.unique(levels, return_inverse=True)
-        both = [self.at(level) for level in distinct.tolist()]
-        begins = [np.cumsum([0, *(len(of[side]) for of in both)])[:-1][which.reshape(-1)] for side in (0, 1)]
+        every = distinct(levels)
+        both, which = [self.at(level) for level in every.tolist()], np.searchsorted(every, levels)
+        begins = [np.cumsum([0, *(len(of[side]) for of in both)])[:-1][which] for side in (0, 1)]
         place, code = (np.concatenate([of[side] for of in both]) for side in (0, 1))
         return place, begins[0], code, begins[1]
 
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """The rows of some parts, in their order. sizes: int64[P], how many each has."""
+    """The rows of some parts, in their order. sizes: int64[P], how many each has; index: their places."""
 
     rows: Rows
     sizes: Ints
+    index: Ints | slice
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +101,8 @@ class InMemory:
         self._parts = np.zeros(1, dtype=np.int64)
         self._starts = [np.array([0, len(rows)], dtype=np.int64) for rows in self._rows]
         self._blocks: tuple[Node, Ints, Ints] | None = None
-        self._index = np.arange(len(self._rows[0]), dtype=np.int64)
-        self._box = np.full(len(self._index), -1, dtype=np.int64)
+        self._index = np.arange(len(self._rows[0]), dtype=np.int32)
+        self._box = np.full(len(self._index), -1, dtype=np.int32)
 
     def begin(self, node: Node) -> tuple[Groups, Ints]:
         """The blocks of a node, and int64[G, Q] the codes of their labels."""
@@ -134,7 +138,14 @@ class InMemory:
         self._blocks = None
         of = np.full(len(among), -1, dtype=np.int64)
         of[positions(keys, among)] = child
-        self._regroup(self._by_table(of[number]), np.unique(child))
+        self._regroup(self._by_table(of[number]), distinct(child))
+
+    def portions(self, parts: Ints) -> Sequence[slice]:
+        """Which parts are counted together: neighbours, so that what is counted of them takes little memory."""
+        at = np.searchsorted(self._parts, parts)
+        rows = np.cumsum(sum(np.diff(start)[at] for start in self._starts)) // PORTION
+        ends = np.flatnonzero(np.diff(rows, append=-1)) + 1
+        return [slice(*of) for of in zip([0, *ends.tolist()[:-1]], ends.tolist(), strict=True)]
 
     def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms:
         """The labels of an attribute that occur in each part, at a level of its own."""
@@ -156,20 +167,27 @@ class InMemory:
 
     def move(self, moves: Moves) -> None:
         """Give rows their new parts; those that are not named go."""
-        child = [np.full(len(rows), -1, dtype=np.int64) for rows in self._rows]
-        for attribute in np.unique(moves.attribute).tolist():
-            here = np.flatnonzero(moves.attribute == attribute)
-            parts, first, at = np.unique(moves.part[here], return_index=True, return_inverse=True)
-            inside, levels = self._inside(parts), moves.level[here][first]
-            cells = self._cells(attribute, inside, levels)
-            place, begins, _, _ = self._places[attribute].joined(levels)
-            at = at.reshape(-1)
-            # A label's code is a leaf that it has.
-            named = cells.named(at, place[begins[at] + moves.code[here]])
-            for of, start, cell in zip(child, self._starts, cells.of, strict=True):
-                of[self._there(parts, start)] = _looked_up(cell, cells.span, named, moves.child[here])
-        self._settle(np.unique(moves.part))
-        self._regroup(child, np.unique(moves.child))
+        child: list[Any] = [np.full(len(rows), -1, dtype=np.int32) for rows in self._rows]
+        split = distinct(moves.part)
+        for portion in self.portions(split):
+            first, last = split[portion][[0, -1]]
+            within = (first <= moves.part) & (moves.part <= last)
+            for attribute in distinct(moves.attribute[within]).tolist():
+                self._name(attribute, moves, np.flatnonzero(within & (moves.attribute == attribute)), child)
+        self._settle(split)
+        self._regroup(child, distinct(moves.child))
+
+    def _name(self, attribute: int, moves: Moves, here: Ints, child: Sequence[Ints]) -> None:
+        """Note the new parts of rows in parts that one attribute divides. here: the places of their moves."""
+        parts, first, at = np.unique(moves.part[here], return_index=True, return_inverse=True)
+        inside, levels = self._inside(parts), moves.level[here][first]
+        cells = self._cells(attribute, inside, levels)
+        place, begins, _, _ = self._places[attribute].joined(levels)
+        at = at.reshape(-1)
+        # A label's code is a leaf that it has.
+        named = cells.named(at, place[begins[at] + moves.code[here]])
+        for of, table, cell in zip(child, inside, cells.of, strict=True):
+            of[table.index] = _looked_up(cell, cells.span, named, moves.child[here])
 
     def drop(self) -> None:
         """Let the rows go; each is in the part that it was in last."""
@@ -200,20 +218,19 @@ class InMemory:
         """What is known of the rows of all tables, table by table."""
         return np.split(numbers, np.cumsum([len(rows) for rows in self._rows])[:-1])
 
-    def _there(self, parts: Ints, start: Ints) -> Mask:
-        """bool[R]: whether rows of a table are in one of some parts."""
-        wanted = np.zeros(len(self._parts), dtype=bool)
-        wanted[np.searchsorted(self._parts, parts)] = True
-        return np.repeat(wanted, np.diff(start))
-
     def _inside(self, parts: Ints) -> list[Inside]:
         """The rows of some parts, of each table."""
         at = np.searchsorted(self._parts, parts)
-        sizes = [np.diff(start)[at] for start in self._starts]
-        rows = self._rows
-        if len(parts) < len(self._parts):
-            rows = [of.select(self._there(parts, start)) for of, start in zip(rows, self._starts, strict=True)]
-        return [Inside(*of) for of in zip(rows, sizes, strict=True)]
+        low, high = (int(at[0]), int(at[-1]) + 1) if len(at) else (0, 0)
+        inside = []
+        for rows, start in zip(self._rows, self._starts, strict=True):
+            index: Ints | slice = slice(int(start[low]), int(start[high]))
+            if high - low > len(at):
+                wanted = np.zeros(high - low, dtype=bool)
+                wanted[at - low] = True
+                index = np.flatnonzero(np.repeat(wanted, np.diff(start[low : high + 1]))) + start[low]
+            inside.append(Inside(rows.select(index), np.diff(start)[at], index))
+        return inside
 
     def _cells(self, attribute: int, inside: Sequence[Inside], levels: Ints) -> Cells:
         """The cells of parts that are told apart by an attribute, at a level of its own in each."""
@@ -236,7 +253,7 @@ class InMemory:
     def _ascending(self, attribute: int, part: Ints, level: Ints, code: Ints) -> bool:
         """Whether the labels of each part are in their order."""
         rank = np.zeros(len(code), dtype=np.int64)
-        for depth in np.unique(level).tolist():
+        for depth in distinct(level).tolist():
             here = level == depth
             rank[here] = self._ladders[attribute].rank(depth)[code[here]]
         return not ((rank[1:] < rank[:-1]) & (part[1:] == part[:-1])).any()
@@ -283,9 +300,9 @@ def _by_part(child: Ints, parts: Ints) -> tuple[Ints, Ints]:
 def _pairs(cell: Ints, rows: Rows, span: int, values: int) -> tuple[Ints, Ints, Ints]:
     """Cells, the values in each of them, and how many rows have both; ascending."""
     if span * values >= 1 << BITS - 1:
-        distinct, cell = np.unique(cell, return_inverse=True)
-        place, value, n = _pairs(cell.reshape(-1), rows, len(distinct), values)
-        return distinct[place], value, n
+        every, cell = np.unique(cell, return_inverse=True)
+        place, value, n = _pairs(cell.reshape(-1), rows, len(every), values)
+        return every[place], value, n
     key = cell if rows.value is None else cell * values + rows.value
     pair, n = _tallied(key, rows.n, span * values)
     if rows.value is None:
@@ -296,18 +313,16 @@ def _pairs(cell: Ints, rows: Rows, span: int, values: int) -> tuple[Ints, Ints, 
 def _tallied(key: Ints, n: Ints | None, span: int) -> tuple[Ints, Ints]:
     """The distinct keys, ascending, and how many rows have each. n: of each key, None where that is one."""
     if span <= DENSE * len(key):
-        weights = None if n is None else n.astype(np.float64)
-        counts = np.bincount(key, weights, minlength=span).astype(np.int64)
-        distinct = np.flatnonzero(counts)
-        return distinct, counts[distinct]
+        counts = np.bincount(key, n, minlength=span).astype(np.int64)
+        there = np.flatnonzero(counts)
+        return there, counts[there]
     if n is None:
         key = np.sort(key)
         first = _first(key)
         return key[first], np.diff(first, append=len(key))
-    order = np.argsort(key)
-    key = key[order]
+    key, n = in_order_of(key, n, span)
     first = _first(key)
-    return key[first], np.add.reduceat(n[order], first) if len(first) else n
+    return key[first], np.add.reduceat(n, first, dtype=np.int64) if len(first) else first
 
 
 def _first(ascending: Ints) -> Ints:

@@ -86,6 +86,10 @@ class People:
         """Give everybody the part that the block of the top is."""
         self._part[:] = child
 
+    def portions(self, parts: Ints) -> Sequence[slice]:
+        """All of them at once."""
+        return [slice(len(parts))]
+
     def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms:
         """The labels of an attribute that occur in each part, at a level of its own."""
         there = np.flatnonzero(np.isin(self._part, parts))

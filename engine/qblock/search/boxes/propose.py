@@ -12,8 +12,8 @@ import numpy as np
 
 from qblock.blocks import Ints, Mask
 from qblock.recoding import Ladder
-from qblock.recoding.tree import Kind
-from qblock.search.boxes.counting import Atoms, Groups, Judge, PartCounting, Path, Sizes, added
+from qblock.recoding.splits import KINDS, NONE
+from qblock.search.boxes.counting import Atoms, Groups, Judge, PartCounting, Path, Sizes, added, distinct
 
 CUTS = 24
 """Cuts of a part that are tried, the one nearest the median of its rows first."""
@@ -29,9 +29,6 @@ BITS = 30
 """Of a gain for each nat: splits that are equally good are, whatever logarithms are rounded to."""
 EXACT = 1 << 62
 """Gains up to which are whole numbers of the machine."""
-KINDS: tuple[Kind, ...] = ("each", "cut", "rest")
-NONE = -1
-"""The number of no kind."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +87,33 @@ class Proposals:
         group, null = np.full(len(failing), -1, dtype=np.int64), np.zeros(number, dtype=bool)
         return cls(attribute, atoms, kind, worth.copy(), group, at, null, suppressed, gains, failing)
 
+    def select(self, parts: Mask) -> Proposals:
+        """Those of some of the parts. parts: bool[P]."""
+        atoms = np.flatnonzero(parts[self.atoms.place])
+        chosen, kind = self.atoms.select(parts, atoms), self.kind[parts]
+        moved = self.at[parts] - self.atoms.start[:-1][parts] + chosen.start[:-1]
+        return Proposals(
+            self.attribute,
+            chosen,
+            kind,
+            self.worth[parts],
+            self.group[atoms],
+            np.where(kind == KINDS.index("cut"), moved, 0),
+            self.null[parts],
+            self.suppressed[parts],
+            self.spending[parts],
+            self.failing[atoms],
+        )
+
+    @classmethod
+    def concatenated(cls, given: Sequence[Proposals]) -> Proposals:
+        """Those of several by one quasi-identifier, of ascending parts."""
+        starts = np.cumsum([0, *(len(proposals.failing) for proposals in given)])[:-1]
+        names = ("kind", "worth", "group", "null", "suppressed", "spending", "failing")
+        columns = {name: np.concatenate([getattr(proposals, name) for proposals in given]) for name in names}
+        at = np.concatenate([of.at + start for of, start in zip(given, starts.tolist(), strict=True)])
+        return cls(given[0].attribute, Atoms.concatenated([of.atoms for of in given]), at=at, **columns)
+
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
@@ -115,6 +139,31 @@ class Candidates:
         return number[self.place]
 
 
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """Parts for which more groups are tried. parts: int64[P], their places among all; atoms: of them; where: int64, the
+    place of each atom among all."""
+
+    parts: Ints
+    atoms: Atoms
+    where: Ints
+
+    def only(self, parts: Ints) -> Tried:
+        """Some of them, and few others. parts: by their places among all."""
+        if 2 * len(parts) > len(self.parts):
+            return self
+        there = np.zeros(len(self.parts), dtype=bool)
+        there[np.searchsorted(self.parts, parts)] = True
+        index = np.flatnonzero(there[self.atoms.place])
+        return Tried(parts, self.atoms.select(there, index), self.where[index])
+
+    def numbers(self, parts: Ints) -> Ints:
+        """int64[atoms]: the number of each atom's part among some, given by their places; -1 for others."""
+        number = np.full(len(self.parts), -1, dtype=np.int64)
+        number[np.searchsorted(self.parts, parts)] = np.arange(len(parts))
+        return number[self.atoms.place]
+
+
 class Proposer:
     """cuts: whether neighbours are grouped, where an attribute is ordered."""
 
@@ -137,7 +186,7 @@ class Proposer:
         failing = self._judge.failing(atoms.groups, atoms.part, self._path)
         bad = added(np.where(failing, atoms.groups.rows, 0), place, number)
         leaves = np.zeros(len(atoms.part), dtype=np.int64)
-        for level in np.unique(atoms.level).tolist():
+        for level in distinct(atoms.level).tolist():
             here = atoms.level == level
             leaves[here] = ladder.under(level)[atoms.code[here]]
         candidates = Candidates(attribute, parts, atoms, place, failing, leaves)
@@ -169,13 +218,15 @@ class Proposer:
         null = atoms.code[atoms.start[1:] - 1] == nulls
         tries, begin = self._places_to_cut(candidates, left, null)
         trying, every = np.arange(len(left)), np.arange(len(place))
+        tried = Tried(np.arange(len(null)), atoms, every)
         for turn in range(int(np.diff(begin).max(initial=0))):
             trying = trying[begin[trying] + turn < begin[trying + 1]]
             here, at = left[trying], np.zeros(len(null), dtype=np.int64)
             at[here] = tries[begin[trying] + turn]
-            number = candidates.numbers(here)
-            group = np.where(number >= 0, 2 * number + (every >= at[place]), -1)
-            groups = self._counting.by_group(candidates.attribute, atoms, group, 2 * len(here))
+            tried = tried.only(here)
+            number = tried.numbers(here)
+            group = np.where(number >= 0, 2 * number + (tried.where >= at[tried.parts][tried.atoms.place]), -1)
+            groups = self._counting.by_group(candidates.attribute, tried.atoms, group, 2 * len(here))
             bad = self._judge.failing(groups, np.repeat(atoms.parts[here], 2), self._path).reshape(-1, 2).any(axis=1)
             passing, trying = here[~bad], trying[bad]
             both = groups.select(np.flatnonzero(np.repeat(~bad, 2)))
@@ -194,7 +245,7 @@ class Proposer:
         first, whole = parts.first[cut, candidates.attribute], parts.leaves[cut, candidates.attribute]
         begins = np.zeros(len(cut), dtype=np.int64)
         level, code = candidates.atoms.level[at], candidates.atoms.code[at]
-        for depth in np.unique(level).tolist():
+        for depth in distinct(level).tolist():
             begins[level == depth] = ladder.first_leaves(depth)[code[level == depth]]
         # The leaf of NULL is the last; where nobody has it, it is on neither side.
         without = ~null & (apart_at >= 0) & (first + whole == ladder.size)
@@ -230,27 +281,29 @@ class Proposer:
         """Labels that stand alone and one rest of each part. left: the places of parts."""
         atoms, place = candidates.atoms, candidates.place
         rank, number_alone, least = self._sizes_of_rest(candidates, left)
+        tried = Tried(np.arange(len(least)), atoms, np.arange(len(place)))
         for more in _further(0, COUNTED if self._counting.entities else RESTS):
             moved = least + more
             left = left[moved[left] < number_alone[left]]
             if not len(left):
                 break
-            number = candidates.numbers(left)
-            in_rest = (number >= 0) & (rank < moved[place])
-            rests = self._counting.by_group(candidates.attribute, atoms, np.where(in_rest, number, -1), len(left))
+            tried = tried.only(left)
+            number = tried.numbers(left)
+            in_rest = (number >= 0) & (rank[tried.where] < moved[tried.parts][tried.atoms.place])
+            rests = self._counting.by_group(candidates.attribute, tried.atoms, np.where(in_rest, number, -1), len(left))
             bad = self._judge.failing(rests, atoms.parts[left], self._path)
             passing, left = left[~bad], left[bad]
             # As groups of their own: what stands alone, and one rest for each part.
-            number = candidates.numbers(passing)
+            number = tried.numbers(passing)
             alone = np.flatnonzero((number >= 0) & ~in_rest)
-            standing = added(candidates.leaves[alone], number[alone], len(passing))
+            standing = added(candidates.leaves[tried.where[alone]], number[alone], len(passing))
             whole = candidates.parts.leaves[passing, candidates.attribute]
-            beside = Groups.concatenated([atoms.groups.select(alone), rests.select(np.flatnonzero(~bad))])
+            beside = Groups.concatenated([tried.atoms.groups.select(alone), rests.select(np.flatnonzero(~bad))])
             of = np.concatenate((number[alone], np.arange(len(passing))))
-            leaves = np.concatenate((candidates.leaves[alone], whole - standing))
+            leaves = np.concatenate((candidates.leaves[tried.where[alone]], whole - standing))
             proposals.worth[passing] = self._worth(candidates, passing, beside, of, leaves)
             proposals.kind[passing] = KINDS.index("rest")
-            proposals.group[in_rest & (number >= 0)] = 0
+            proposals.group[tried.where[in_rest & (number >= 0)]] = 0
 
     def _sizes_of_rest(self, candidates: Candidates, left: Ints) -> tuple[Ints, Ints, Ints]:
         """int64[atoms]: the place of each label that could stand alone among those of its part, the smallest first, -1

@@ -26,6 +26,7 @@ from qblock.search.boxes.counting import (
     Parted,
     Path,
     Sizes,
+    added,
     with_guards,
     with_population,
 )
@@ -58,34 +59,39 @@ class Recoded:
     counted: PartCounting
     known: Mapping[str, Any] | None = None
 
-    @property
-    def kept(self) -> list[int]:
+    @cached_property
+    def kept(self) -> Ints:
         """The places of the boxes that are published."""
-        return np.flatnonzero(~self.specialized.suppressed).tolist()
+        return np.flatnonzero(~self.specialized.suppressed)
+
+    @cached_property
+    def published(self) -> Ints:
+        """The parts that they are."""
+        return self.specialized.boxes[self.kept]
 
     @cached_property
     def texts(self) -> dict[Label, str]:
         """How each label reads."""
-        boxes = self.specialized.boxes
-        # What is published is numbered first: readers see no gap.
-        published = dict.fromkeys(boxes[i] for i in self.kept)
-        return self.specialized.tree.texts([*published, *(box for box in boxes if box not in published)])
+        suppressed = self.specialized.boxes[self.specialized.suppressed]
+        return self.specialized.tree.texts(np.concatenate((self.published, suppressed)))
 
     @cached_property
     def boxes(self) -> list[tuple[str, ...]]:
         """The labels of each published box, sorted: the public part of the map."""
-        labels = self.specialized.labels
-        return sorted(tuple(self.texts[label] for label in labels[i]) for i in self.kept)
+        tree, columns = self.specialized.tree, []
+        for ladder, numbers in zip(tree.ladders, tree.numbers[self.published].T, strict=True):
+            read = {number: self.texts[ladder.labels[number]] for number in np.unique(numbers).tolist()}
+            columns.append([read[number] for number in numbers.tolist()])
+        return sorted(zip(*columns, strict=True))
 
     @cached_property
     def assessment(self) -> Assessment:
         """The verdict over the boxes. Its node is that where the splits began."""
         groups, suppressed = self.specialized.groups, self.specialized.suppressed
-        boxes = np.array(self.specialized.boxes, dtype=np.int64)
+        boxes = self.specialized.boxes
         parts = tuple(self.judge.parts(groups, boxes, self.path, self.specialized.empty))
         common = self.judge.held_by_all(groups)
-        keys = np.array([[label.codes[0] for label in labels] for labels in self.specialized.labels], dtype=np.int64)
-        keys, small = keys.reshape(len(groups), -1), groups.size < self.task.spec.least_box
+        keys, small = self.specialized.tree.fact("code", boxes), groups.size < self.task.spec.least_box
         counts = NodeCounts(self.specialized.tree.start, keys, groups.rows, parts, common, small)
         kept = ~suppressed
         tightest = tuple(tightest_of(parts, kept) for parts in counts.parts)
@@ -97,7 +103,7 @@ class Recoded:
         """The map as it is kept."""
         if self.known is not None:
             return dict(self.known)
-        return stated_map(self.specialized.tree, self.texts, self.specialized.boxes)
+        return stated_map(self.specialized.tree, self.texts, self.specialized.boxes.tolist())
 
     def metrics(self, names: Sequence[str]) -> dict[str, float]:
         """Metrics by name, those that a map has, in that order."""
@@ -119,13 +125,26 @@ class Recoded:
 
     def shares(self) -> list[dict[str, Any]]:
         """How much of each quasi-identifier is published with labels of each kind."""
-        rows, labels = self.specialized.groups.rows, self.specialized.labels
-        return shares(self.specialized.tree.ladders, self.texts, [(labels[i], int(rows[i])) for i in self.kept])
+        tree, rows, counted = self.specialized.tree, self.specialized.groups.rows[self.kept], []
+        for ladder, numbers in zip(tree.ladders, tree.numbers[self.published].T, strict=True):
+            distinct, place = np.unique(numbers, return_inverse=True)
+            total = added(rows, place.reshape(-1), len(distinct))
+            counted.append([(ladder.labels[i], n) for i, n in zip(distinct.tolist(), total.tolist(), strict=True)])
+        return shares(tree.ladders, self.texts, counted)
+
+    def hidden(self) -> list[int]:
+        """The quasi-identifiers that a published box does not show as they are."""
+        return np.flatnonzero((self._leaves_of_labels > 1).any(axis=0)).tolist()
 
     def suppresses(self, attribute: int) -> bool:
         """Whether every published box has all values of an attribute under one label."""
         size = self.specialized.tree.ladders[attribute].size
-        return size > 1 and all(self.specialized.labels[place][attribute].leaves == size for place in self.kept)
+        return size > 1 and bool((self._leaves_of_labels[:, attribute] == size).all())
+
+    @cached_property
+    def _leaves_of_labels(self) -> Ints:
+        """int64[boxes, Q]: how many leaves the labels of published boxes stand for."""
+        return self.specialized.tree.fact("leaves", self.published)
 
     def _measured(self, needs: Needs) -> Boxes:
         """What a metric is computed from: the workload may restrict another sensitive attribute than the first."""
@@ -147,17 +166,11 @@ class Recoded:
 
     @cached_property
     def _plain(self) -> Boxes:
-        source = self.task.source
-        labels = [self.specialized.labels[i] for i in self.kept]
-        shape = (len(labels), len(source.hierarchies))
-        counts, steps = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        for i, hierarchy in enumerate(source.hierarchies):
-            column, height = [of[i] for of in labels], max(hierarchy.height, 1)
-            # A label of several counts as the one that they are part of.
-            facts = {label: (label.leaves, (label.within or label).level / height) for label in dict.fromkeys(column)}
-            counts[:, i], steps[:, i] = ([facts[label][of] for label in column] for of in (0, 1))
-        rows: Ints = self.specialized.groups.rows[~self.specialized.suppressed]
-        return Boxes(source.hierarchies, source.rows, rows, counts, steps, self.task.spec.weights)
+        source, rows = self.task.source, self.specialized.groups.rows[self.kept]
+        heights = np.array([max(hierarchy.height, 1) for hierarchy in source.hierarchies])
+        # A label of several counts as the one that they are part of.
+        steps = self.specialized.tree.fact("level", self.published) / heights
+        return Boxes(source.hierarchies, source.rows, rows, self._leaves_of_labels, steps, self.task.spec.weights)
 
     def _leaves(self, number_of_sensitive: int) -> BoxLeaves:
         source, tree = self.task.source, self.specialized.tree
@@ -165,15 +178,12 @@ class Recoded:
         codes, values, n, part = self._parts_of_leaves(sensitive)
         value = values[:, 0] if sensitive else np.zeros_like(n)
         number = np.full(len(tree), -1, dtype=np.int64)
-        kept = [self.specialized.boxes[i] for i in self.kept]
-        number[kept] = np.arange(len(kept))
-        label, lists = np.zeros((len(kept), len(tree.ladders)), dtype=np.int64), []
+        number[self.published] = np.arange(len(self.published))
+        label, lists = np.zeros((len(self.published), len(tree.ladders)), dtype=np.int64), []
         for i, ladder in enumerate(tree.ladders):
-            used = {
-                used_label: place for place, used_label in enumerate(dict.fromkeys(tree.labels[box][i] for box in kept))
-            }
-            label[:, i] = [used[tree.labels[box][i]] for box in kept]
-            lists.append(tuple(np.flatnonzero(ladder.leaf_sets(used_label)) for used_label in used))
+            used, place = np.unique(tree.numbers[self.published, i], return_inverse=True)
+            label[:, i] = place.reshape(-1)
+            lists.append(tuple(np.flatnonzero(ladder.leaf_sets(ladder.labels[of])) for of in used.tolist()))
         return BoxLeaves(codes, value, n, np.where(part < 0, -1, number[part]), label, tuple(lists))
 
     def _parts_of_leaves(self, sensitive: tuple[int, ...]) -> tuple[Ints, Ints, Ints, Ints]:
@@ -210,22 +220,21 @@ def check_same(again: Assessment, recoded: Recoded) -> None:
 
 
 def shares(
-    ladders: Sequence[Ladder], read: Mapping[Label, str], boxes: Sequence[tuple[tuple[Label, ...], int]]
+    ladders: Sequence[Ladder], read: Mapping[Label, str], counted: Sequence[Sequence[tuple[Label, int]]]
 ) -> list[dict[str, Any]]:
     """For each quasi-identifier, the share of the rows with labels of each kind: of a level, or of several labels of a
-    level; like: the label of the kind that most of them have. read: how labels read; boxes: labels and rows of each.
+    level; like: the label of the kind that most of them have. read: how labels read; counted: the labels of each
+    quasi-identifier with their rows.
     """
     entries = []
-    total = max(1, sum(rows for _, rows in boxes))
-    for i, ladder in enumerate(ladders):
-        counted: dict[tuple[int, str], Counter[str]] = {}
-        suppressed = 0
-        for labels, rows in boxes:
-            label = labels[i]
+    for ladder, labels in zip(ladders, counted, strict=True):
+        kinds: dict[tuple[int, str], Counter[str]] = {}
+        suppressed, total = 0, max(1, sum(rows for _, rows in labels))
+        for label, rows in labels:
             if label.leaves == ladder.size > 1:
                 suppressed += rows
             else:
-                counted.setdefault((label.level, label.form), Counter())[read[label]] += rows
+                kinds.setdefault((label.level, label.form), Counter())[read[label]] += rows
         shown = [
             {
                 "level": level,
@@ -234,7 +243,7 @@ def shares(
                 "like": min(texts, key=lambda text: (-texts[text], text)),
                 "share": sum(texts.values()) / total,
             }
-            for (level, form), texts in sorted(counted.items())
+            for (level, form), texts in sorted(kinds.items())
         ]
         attribute = {"attribute": ladder.hierarchy.attribute, "suppressed": suppressed / total, "labels": shown}
         cells = ladder.hierarchy.cells is not None

@@ -14,7 +14,6 @@ from qblock.frequency.coding import Coding
 from qblock.hierarchy.core import BITS
 from qblock.recoding import Ladder
 from qblock.search.boxes.counting import numbered
-from qblock.warehouse import queries
 
 TEMPORARY = 10
 """Numbers for each row that counting takes beside the rows."""
@@ -48,8 +47,8 @@ class Packing:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """words: int64[R] each, of the leaves; value: int64[R], the number of the combination of values, None where no
-    values are told apart; n: int64[R], the rows of the source that each stands for, None where that is one."""
+    """words: int64[R] each, of the leaves; value: [R], the number of the combination of values, None where no values
+    are told apart; n: [R], the rows of the source that each stands for, None where that is one; both int32 or int64."""
 
     words: tuple[Ints, ...]
     value: Ints | None = None
@@ -58,7 +57,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.words[0])
 
-    def select(self, index: Ints | Mask) -> Rows:
+    def select(self, index: Ints | Mask | slice) -> Rows:
         """These rows, in that order."""
         value = None if self.value is None else self.value[index]
         return Rows(tuple(word[index] for word in self.words), value, None if self.n is None else self.n[index])
@@ -75,12 +74,9 @@ class Loaded:
     def from_sets(cls, packing: Packing, sets: FrequencySets, values: Sequence[int]) -> Loaded:
         """The rows of a coded table, those that are alike together. values: the sensitive attributes told apart."""
         coding, bottom = sets.coding, sets.lattice.bottom
-        counts = sets.session.counts(queries.roll_up(sets.base, coding.mask(bottom, values)))
-        sets.count_read(sets.rows)
-        n = counts.pop("n")
+        keys, n = sets.leaf_keys(values)
+        sets.release()
         sets.add_up(int(n.sum()), bottom)
-        nothing = np.zeros(len(n), dtype=np.int64)
-        keys = [counts.pop(f"k{i}", nothing) for i in range(coding.words)]
         words = [np.zeros(len(n), dtype=np.int64) for _ in range(packing.words)]
         for attribute in range(len(bottom)):
             packing.put(words, attribute, coding.codes(attribute, 0, keys))
@@ -88,8 +84,14 @@ class Loaded:
         if values and len(n):
             columns = [coding.values(i, keys) for i in values]
             number, first = numbered(columns)
-            distinct = np.stack([column[first] for column in columns], axis=1)
-        return cls(Rows(tuple(words), number, n if (n != 1).any() else None), distinct)
+            number, distinct = narrow(number), np.stack([column[first] for column in columns], axis=1)
+        return cls(Rows(tuple(words), number, narrow(n) if (n != 1).any() else None), distinct)
+
+
+def narrow(numbers: Ints) -> Ints:
+    """In half the memory where they fit it."""
+    fits = int(numbers.max(initial=0)) <= np.iinfo(np.int32).max
+    return numbers.astype(np.int32) if fits else numbers
 
 
 def packing_of(ladders: Sequence[Ladder]) -> Packing:

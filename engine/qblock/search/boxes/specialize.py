@@ -7,22 +7,18 @@ number, and one gives each row its new part. Every block is checked itself, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from qblock.blocks import Blocks, Containing, Ints, Mask
 from qblock.lattice import Node
-from qblock.recoding import Label, Ladder, Tree
-from qblock.recoding.tree import Kind
-from qblock.search.boxes.counting import Groups, Judge, Moves, PartCounting, Sizes, added, blocks_of
-from qblock.search.boxes.propose import KINDS, Gain, Gains, Open, Proposals, Proposer
+from qblock.recoding import Ladder, Tree
+from qblock.recoding.splits import KINDS, NONE
+from qblock.search.boxes.counting import Groups, Judge, Moves, PartCounting, Sizes, blocks_of, distinct
+from qblock.search.boxes.propose import Gain, Gains, Open, Proposals, Proposer
 from qblock.search.lattice import Tally
-
-GROUPS: dict[Kind, int] = {"each": 0, "cut": 2, "rest": 1}
-"""Of several labels, that a split of each kind makes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +53,14 @@ class _Best:
 
 @dataclass(frozen=True, eq=False)
 class Specialized:
-    """What came of it. boxes: the parts that hold rows and are not split, as numbers of the tree; groups: their counts,
-    in that order; suppressed: bool[boxes]; rounds: how many there were; empty: of each population, the sizes of boxes
-    that nobody of the table is in; complete: whether every part was divided as far as it can be."""
+    """What came of it. boxes: int64[B], the parts that hold rows and are not split, as numbers of the tree; groups:
+    their counts, in that order; suppressed: bool[B]; rounds: how many there were; empty: of each population, the sizes
+    of boxes that nobody of the table is in; complete: whether every part was divided as far as it can be."""
 
     tree: Tree
-    boxes: list[int]
+    boxes: Ints
     groups: Groups
-    suppressed: np.typing.NDArray[np.bool_]
+    suppressed: Mask
     rounds: int
     empty: tuple[Ints, ...] = ()
     complete: bool = True
@@ -73,46 +69,52 @@ class Specialized:
     def suppressed_rows(self) -> int:
         return int(self.groups.rows[self.suppressed].sum())
 
-    @cached_property
-    def labels(self) -> list[tuple[Label, ...]]:
-        return [self.tree.labels[part] for part in self.boxes]
-
 
 class _Counts:
-    """The counts of parts, each as it was made."""
+    """The counts of parts, those that were counted together in one run."""
 
     def __init__(self) -> None:
-        self._of: dict[int, tuple[Groups, int]] = {}
+        self._runs: list[Groups | None] = []
+        self._of = np.zeros((0, 2), dtype=np.int64)
 
-    def add(self, groups: Groups, parts: Sequence[int]) -> None:
-        for i, part in enumerate(parts):
-            self._of[part] = groups, i
+    def add(self, groups: Groups, parts: Ints) -> None:
+        if not len(parts):
+            return
+        more = int(parts.max()) + 1 - len(self._of)
+        if more > 0:
+            room = np.full((more + len(self._of) // 2, 2), NONE, dtype=np.int64)
+            self._of = np.concatenate((self._of, room))
+        self._of[parts] = np.stack((np.full_like(parts, len(self._runs)), np.arange(len(parts))), axis=1)
+        self._runs.append(groups)
 
-    def settle(self, boxes: Sequence[int], split: Collection[int]) -> None:
+    def settle(self, boxes: Ints, split: Ints) -> None:
         """Keep the counts of boxes apart from those that were counted with them, and forget parts that were split."""
-        for part in split:
-            del self._of[part]
-        if boxes:
-            self.add(self.of(boxes), boxes)
+        self._of[split] = NONE
+        self.add(self.of(boxes), boxes)
+        used = np.zeros(len(self._runs) + 1, dtype=bool)
+        # The last one is of parts that are not counted.
+        used[self._of[:, 0]] = True
+        self._runs = [run if there else None for run, there in zip(self._runs, used.tolist(), strict=False)]
 
-    def __contains__(self, part: int) -> bool:
-        return part in self._of
+    def there(self, parts: Ints) -> Mask:
+        """bool: which parts are counted."""
+        counted = np.zeros(len(parts), dtype=bool)
+        known = parts < len(self._of)
+        counted[known] = self._of[parts[known], 0] != NONE
+        return counted
 
-    def of(self, parts: Sequence[int]) -> Groups:
+    def of(self, parts: Ints) -> Groups:
         """The counts of these parts, in that order."""
-        if not parts:
+        if not len(parts):
             nothing = np.zeros(0, dtype=np.int64)
             return Groups(nothing, np.zeros((0, 0), dtype=np.int64), nothing, nothing, nothing)
-        counted_together: dict[int, tuple[Groups, list[int], list[int]]] = {}
-        for place, part in enumerate(parts):
-            groups, i = self._of[part]
-            _, index, places = counted_together.setdefault(id(groups), (groups, [], []))
-            index.append(i)
-            places.append(place)
-        runs = counted_together.values()
-        joined = Groups.concatenated([groups.select(np.array(index, np.int64)) for groups, index, _ in runs])
-        order = np.argsort(np.concatenate([places for _, _, places in runs]), kind="stable")
-        return in_order(joined.select(order))
+        run, place = self._of[parts].T
+        given = []
+        for i in distinct(run).tolist():
+            here, groups = np.flatnonzero(run == i), self._runs[i]
+            assert groups is not None
+            given.append((groups, place[here], here))
+        return in_order(Groups.gathered(given))
 
 
 def in_order(groups: Groups) -> Groups:
@@ -169,9 +171,8 @@ class Specialization:
         groups, keys, parts = self._blocks(tree.start)
         there = groups.rows > 0
         self._start(keys, parts, there)
-        open_ = self._opened([part for part, any_ in zip(parts, there.tolist(), strict=True) if any_])
-        specialized = self._divided(open_, self._known, tally)
-        failing = self._judge.failing(specialized.groups, np.array(specialized.boxes, dtype=np.int64), self.path)
+        specialized = self._divided(self._opened(parts[there]), self._known, tally)
+        failing = self._judge.failing(specialized.groups, specialized.boxes, self.path)
         affordable = int(specialized.groups.rows[failing].sum()) <= self._budget
         return replace(specialized, suppressed=failing if affordable else np.zeros_like(failing))
 
@@ -188,18 +189,18 @@ class Specialization:
             chosen = choose(open_)
             split = chosen.attribute >= 0
             # The parts on the way to a box are asked for by (n,t)-closeness alone.
-            forgotten = () if self._judge.looks_up else open_.parts[split].tolist()
-            self._counts.settle(open_.parts[~split].tolist(), forgotten)
+            self._counts.settle(open_.parts[~split], open_.parts[split & (not self._judge.looks_up)])
             done += int(np.count_nonzero(~split))
             open_ = self._split(open_, chosen)
         self._counting.drop()
-        boxes = [part for part in tree.boxes() if part in self._counts]
-        suppressed = np.array([part in self._suppressed for part in boxes], dtype=bool)
+        boxes = np.array(tree.boxes(), dtype=np.int64)
+        boxes = boxes[self._counts.there(boxes)]
+        suppressed = np.isin(boxes, list(self._suppressed))
         alone = Groups.concatenated(self._empty).population
         empty = tuple(np.sort(population[population > 0]) for population in alone)
         return Specialized(tree, boxes, self._counts.of(boxes), suppressed, rounds, empty, not len(open_))
 
-    def _blocks(self, start: Node) -> tuple[Groups, Ints, list[int]]:
+    def _blocks(self, start: Node) -> tuple[Groups, Ints, Ints]:
         """The blocks of a node, the codes of their labels, and the parts that they are."""
         groups, keys = self._counting.begin(start)
         ranks = [
@@ -208,8 +209,8 @@ class Specialization:
         order = np.lexsort(tuple(reversed(ranks))) if ranks else np.arange(len(groups))
         groups, keys = in_order(groups.select(order)), keys[order]
         tree = self._tree
-        self._counts.add(self._whole(start, groups), [0])
-        parts = [tree.begin(key) for key in keys.tolist()]
+        self._counts.add(self._whole(start, groups), np.zeros(1, dtype=np.int64))
+        parts = np.array([tree.begin(key) for key in keys.tolist()], dtype=np.int64)
         self._add(groups, parts)
         return groups, keys, parts
 
@@ -221,34 +222,20 @@ class Specialization:
         if lost > self._budget:
             return None
         self._budget -= lost
-        self._suppressed.update(part for part, bad in zip(parts, failing.tolist(), strict=True) if bad)
-        there = (groups.rows > 0).tolist()
-        kept = [part for part, any_ in zip(parts, there, strict=True) if any_ and part not in self._suppressed]
+        self._suppressed.update(parts[failing].tolist())
         if (failing & (groups.rows == 0)).any():
             return None
-        self._start(keys, parts, ~failing & (groups.rows > 0))
-        return self._opened(kept)
+        kept = ~failing & (groups.rows > 0)
+        self._start(keys, parts, kept)
+        return self._opened(parts[kept])
 
-    def _opened(self, parts: Sequence[int]) -> Open:
+    def _opened(self, parts: Ints) -> Open:
         """Parts that may be divided."""
-        columns = [self._facts(attribute, parts) for attribute in range(len(self.ladders))]
-        shape = (len(parts), len(self.ladders))
-        leaves, grain, first = (np.array(of, dtype=np.int64).T.reshape(shape) for of in zip(*columns, strict=True))
-        return Open(np.array(parts, dtype=np.int64), leaves, grain, first)
+        return Open(parts, *(self._tree.fact(name, parts) for name in ("leaves", "grain", "first")))
 
-    def _facts(self, attribute: int, parts: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-        """What splits of parts by an attribute are weighed by: the columns of `Open`."""
-        ladder, labels = self.ladders[attribute], [self._tree.labels[part][attribute] for part in parts]
-        facts = {
-            label: (label.leaves, ladder.grain(label), ladder.first_leaf(label)) for label in dict.fromkeys(labels)
-        }
-        every = [facts[label] for label in labels]
-        return [of[0] for of in every], [-1 if of[1] is None else of[1] for of in every], [of[2] for of in every]
-
-    def _start(self, keys: Ints, parts: Sequence[int], open_: Mask) -> None:
+    def _start(self, keys: Ints, parts: Ints, open_: Mask) -> None:
         """Give the rows of the blocks that may be divided the parts that they are."""
-        index = np.flatnonzero(open_)
-        self._counting.start(self._tree.start, keys[index], np.array(parts, dtype=np.int64)[index])
+        self._counting.start(self._tree.start, keys[open_], parts[open_])
 
     def _whole(self, start: Node, groups: Groups) -> Groups:
         """The whole table, of which these are the blocks of a node."""
@@ -261,28 +248,39 @@ class Specialization:
     def _chosen(self, open_: Open) -> Chosen:
         """The split of each part that has one."""
         best, spending = _Best(len(open_)), _Best(len(open_))
+        chosen: dict[int, list[Proposals]] = {}
+        for portion in self._counting.portions(open_.parts):
+            places = np.arange(len(open_))[portion]
+            proposals = self._proposed(open_, places, best, spending)
+            attributes = np.where(best.attribute < 0, spending.attribute, best.attribute)
+            # What is not chosen goes before the next portion.
+            for attribute, (there, proposed) in proposals.items():
+                chosen.setdefault(attribute, []).append(proposed.select(attributes[there] == attribute))
+        joined = {attribute: Proposals.concatenated(of) for attribute, of in chosen.items()}
+        spent = self._spend(open_, best, spending, joined)
+        return Chosen(np.where(spent, spending.attribute, best.attribute), spent, joined)
+
+    def _proposed(self, open_: Open, places: Ints, best: _Best, spending: _Best) -> dict[int, tuple[Ints, Proposals]]:
+        """The splits of parts at some places by each attribute, and the places of the parts that it divides."""
         proposals = {}
         for attribute in range(len(self.ladders)):
-            there = np.flatnonzero(open_.grain[:, attribute] >= 0)
+            there = places[open_.grain[places, attribute] >= 0]
             if not len(there):
                 continue
             parts = open_.select(there)
             atoms = self._counting.labels(attribute, parts.parts, parts.grain[:, attribute])
             proposed = self._proposer.propose(attribute, parts, atoms, self._budget)
-            proposals[attribute] = proposed
+            proposals[attribute] = there, proposed
             plain, spends = proposed.kind >= 0, proposed.suppressed > 0
             best.add(there[plain], attribute, proposed.worth[plain])
             spending.add(there[spends], attribute, proposed.spending[spends])
-        spent = self._spend(open_, best, spending, proposals)
-        return Chosen(np.where(spent, spending.attribute, best.attribute), spent, proposals)
+        return proposals
 
     def _known(self, open_: Open) -> Chosen:
         """The split of each part that the tree has one of."""
-        splits = [self._tree.splits.get(part) for part in open_.parts.tolist()]
-        attributes = np.array([-1 if split is None else split.attribute for split in splits], dtype=np.int64)
-        levels = np.array([-1 if split is None else split.level for split in splits], dtype=np.int64)
+        attributes, levels = self._tree.splits.ways(open_.parts)
         proposals = {}
-        for attribute in np.unique(attributes[attributes >= 0]).tolist():
+        for attribute in distinct(attributes[attributes >= 0]).tolist():
             here = attributes == attribute
             atoms = self._counting.labels(attribute, open_.parts[here], levels[here])
             nothing = np.zeros(len(atoms.parts), dtype=np.int64)
@@ -311,20 +309,21 @@ class Specialization:
         """Divide the parts; the children that are open."""
         opened: list[Open] = []
         columns: list[tuple[Ints, ...]] = []
-        for attribute in np.unique(chosen.attribute[chosen.attribute >= 0]).tolist():
+        for attribute in distinct(chosen.attribute[chosen.attribute >= 0]).tolist():
             here = np.flatnonzero(chosen.attribute == attribute)
             proposed = chosen.proposals[attribute]
             atoms, child = proposed.atoms, self._children(open_.parts[here], proposed, chosen.spent[here])
             there = np.flatnonzero(child >= 0)
-            children, first, group = np.unique(child[there], return_index=True, return_inverse=True)
-            number = np.full(len(child), -1, dtype=np.int64)
-            number[there] = group.reshape(-1)
+            children = distinct(child[there])
+            number, first = np.full(len(child), -1, dtype=np.int64), np.zeros(len(children), dtype=np.int64)
+            number[there] = np.searchsorted(children, child[there])
+            first[number[there]] = there
             groups = in_order(self._counting.by_group(attribute, atoms, number, len(children)))
-            self._add(groups, children.tolist())
+            self._add(groups, children)
             shown = groups.rows > 0
             if self._suppressed:
                 shown &= ~np.isin(children, list(self._suppressed))
-            parents = open_.select(np.searchsorted(open_.parts, atoms.part[there[first[shown]]]))
+            parents = open_.select(np.searchsorted(open_.parts, atoms.part[first[shown]]))
             opened.append(self._of_children(attribute, parents, children[shown]))
             moved = there[shown[number[there]]]
             of = np.full(len(moved), attribute, dtype=np.int64)
@@ -337,9 +336,9 @@ class Specialization:
     def _of_children(self, attribute: int, parents: Open, children: Ints) -> Open:
         """The children of parts, each beside its parent, from which it differs in the label of one attribute."""
         opened = Open(children, parents.leaves, parents.grain, parents.first)
-        facts = self._facts(attribute, children.tolist())
-        for column, of in zip((opened.leaves, opened.grain, opened.first), facts, strict=True):
-            column[:, attribute] = of
+        labels = self._tree.numbers[children, attribute]
+        for column, name in ((opened.leaves, "leaves"), (opened.grain, "grain"), (opened.first, "first")):
+            column[:, attribute] = self.ladders[attribute].fact(name, labels)
         return opened
 
     def _children(self, parts: Ints, proposed: Proposals, spent: Mask) -> Ints:
@@ -351,35 +350,38 @@ class Specialization:
         split[at], suppressing[at[spent]] = True, True
         there, child = split[place], np.full(len(place), -1, dtype=np.int64)
         if int(parts[0]) in tree.splits:
-            pairs = zip(atoms.part[there].tolist(), atoms.code[there].tolist(), strict=True)
-            child[there] = [tree.child(part, code) for part, code in pairs]
+            child[there] = tree.children(proposed.attribute, atoms.part[there], atoms.code[there])
             return child
         kind = np.where(suppressing, KINDS.index("each"), proposed.kind)
         group = np.where(suppressing[place], -1, proposed.group)
-        child[there] = len(tree) + _numbers(place, np.where(there, group, 0), kind, at)[there]
-        self._divide(proposed, at, kind, there & (group < 0))
+        child[there] = self._divide(proposed, at, kind, group)[there]
         self._suppressed.update(child[proposed.failing & suppressing[place]].tolist())
         return child
 
-    def _divide(self, proposed: Proposals, at: Ints, kind: Ints, alone: Mask) -> None:
-        """Give the tree the splits of parts at some places. alone: bool[atoms], the labels that stand alone."""
-        atoms, attribute = proposed.atoms, proposed.attribute
-        codes, begin = atoms.code[alone].tolist(), np.concatenate(([0], np.cumsum(alone)))[atoms.start]
-        levels, cuts = atoms.level[atoms.start[:-1]], np.where(kind == KINDS.index("cut"), atoms.code[proposed.at], 0)
-        columns = (atoms.parts, levels, kind, begin[:-1], begin[1:], cuts, proposed.null)
-        for part, level, number, start, end, code, null in zip(*(of[at].tolist() for of in columns), strict=True):
-            if KINDS[number] == "each":
-                self._tree.each(part, attribute, level, codes[start:end])
-            elif KINDS[number] == "cut":
-                self._tree.cut(part, attribute, level, code, null=null)
-            else:
-                self._tree.rest(part, attribute, level, codes[start:end])
+    def _divide(self, proposed: Proposals, at: Ints, kind: Ints, group: Ints) -> Ints:
+        """Give the tree the splits of parts; int64[atoms], the child that each of their labels is in. at: the places of
+        the parts, ascending; kind: int64[P]; group: int64[atoms], -1 for labels that stand alone."""
+        atoms, number = proposed.atoms, np.zeros(len(proposed.atoms.parts), dtype=np.int64)
+        split = np.zeros(len(number), dtype=bool)
+        split[at] = True
+        place = atoms.place
+        alone = (group < 0) & split[place]
+        number[at] = np.diff(np.concatenate(([0], np.cumsum(alone)))[atoms.start])[at]
+        levels = atoms.level[atoms.start[:-1]]
+        cuts = np.where(kind == KINDS.index("cut"), atoms.code[proposed.at], 0)
+        codes, first = (atoms.code[alone], number[at]), np.zeros(len(number), dtype=np.int64)
+        first[at] = self._tree.divide(
+            proposed.attribute, atoms.parts[at], levels[at], kind[at], codes, cuts[at], proposed.null[at]
+        )
+        before = np.cumsum(number) - number
+        child: Ints = first[place] + np.where(alone, np.cumsum(alone) - 1 - before[place], number[place] + group)
+        return child
 
-    def _add(self, groups: Groups, parts: Sequence[int]) -> None:
+    def _add(self, groups: Groups, parts: Ints) -> None:
         """Keep the counts of parts that hold rows."""
         self._empty.append(groups.select(np.flatnonzero(groups.rows == 0)))
         there = np.flatnonzero(groups.rows > 0)
-        self._counts.add(groups.select(there), [parts[i] for i in there.tolist()])
+        self._counts.add(groups.select(there), parts[there])
 
     def path(self, parts: Ints, column: int) -> Sequence[Containing]:
         """The parts on the way to each of these, as blocks: one node of them for each depth."""
@@ -389,21 +391,7 @@ class Specialization:
         for depth in range(max(map(len, paths), default=0)):
             # A shorter path ends in the part itself, which contains itself.
             at = [path[min(depth, len(path) - 1)] for path in paths]
-            distinct = sorted(set(at))
-            index = np.searchsorted(distinct, at).astype(np.int64)
-            blocks: Blocks = blocks_of(self._counts.of(distinct), column)
-            levels.append(Containing(blocks, index[place.reshape(-1)]))
+            there, index = np.unique(np.array(at, dtype=np.int64), return_inverse=True)
+            blocks: Blocks = blocks_of(self._counts.of(there), column)
+            levels.append(Containing(blocks, index.reshape(-1)[place.reshape(-1)]))
         return levels
-
-
-def _numbers(place: Ints, group: Ints, kind: Ints, at: Ints) -> Ints:
-    """int64[atoms]: the children of parts, numbered from 0 in the order of parts: of each the labels that stand alone,
-    then its groups. place: of each label's part; group: -1 for labels that stand alone; kind: int64[P]; at: the places
-    of the parts that are divided."""
-    alone = group < 0
-    number = added(alone.astype(np.int64), place, len(kind))
-    children = (number + np.array([GROUPS[of] for of in KINDS])[kind])[at]
-    first = np.zeros(len(kind), dtype=np.int64)
-    first[at] = np.cumsum(children) - children
-    before = np.cumsum(number) - number
-    return first[place] + np.where(alone, np.cumsum(alone) - 1 - before[place], number[place] + group)
