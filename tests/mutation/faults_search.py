@@ -216,6 +216,20 @@ IN_MEMORY = (
         tests=("tests/recoding/test_arrays.py::test_every_model_gets_the_same_map",),
     ),
     Mutation(
+        "map in portions: the rows of the last part are left out",
+        "search/boxes/arrays.py",
+        "fetched = table.leaves.rows(int(parts[0]), int(parts[-1]))",
+        "fetched = table.leaves.rows(int(parts[0]), int(parts[-1]) - 1)",
+        tests=("tests/recoding/test_arrays.py::test_every_model_gets_the_same_map",),
+    ),
+    Mutation(
+        "map in portions: each portion suppresses what it likes to",
+        "search/boxes/specialize.py",
+        "None if self._budget else self._counting.handed_over(",
+        "self._counting.handed_over(",
+        tests=("tests/recoding/test_limits.py::test_the_limit_is_one_for_all_parts",),
+    ),
+    Mutation(
         "map in memory: further cuts are tried of the parts that were tried first",
         "search/boxes/propose.py",
         "return Tried(parts, self.atoms.select(there, index), self.where[index])",

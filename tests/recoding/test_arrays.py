@@ -21,9 +21,11 @@ from qblock.blocks import Ints
 from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Coding
 from qblock.recoding import Ladder
-from qblock.search.boxes import arrays, rows
+from qblock.search.boxes import arrays, recoded, rows
 from qblock.search.boxes.arrays import InMemory
-from qblock.search.boxes.counting import Atoms, Counting, Groups, Moves
+from qblock.search.boxes.counting import Atoms, Counting, Moves
+from qblock.search.boxes.groups import Groups
+from qblock.search.boxes.recoded import Recoded
 from qblock.search.boxes.rows import Loaded, packing_of
 from qblock.search.result import SearchResult
 from qblock.search.run import open_task, run_search
@@ -192,6 +194,31 @@ def check_same_map(spec: Spec) -> None:
     for result in (found[0], found[2]):
         check_same(result, found[1])
         assert result.queries < found[1].queries
+    with pytest.MonkeyPatch.context() as patched, open_task(spec) as task:
+        # All rows do not fit, and nine of them do.
+        patched.setattr(recoded, "bytes_of", lambda _, __, rows: rows * task.source.frequency_sets.memory // 9)
+        check_same_boxes(run_search(task), found[1])
+
+
+def check_same_boxes(first: SearchResult, second: SearchResult) -> None:
+    """The same boxes with the same counts, which have other numbers."""
+    one, other = first.recoded, second.recoded
+    assert one is not None
+    assert other is not None
+    assert (one.boxes, one.start, one.shares()) == (other.boxes, other.start, other.shares())
+    assert one.specialized.rounds == other.specialized.rounds
+    assert [of.tolist() for of in one.specialized.empty] == [of.tolist() for of in other.specialized.empty]
+    assert by_labels(one) == by_labels(other)
+    assert one.assessment.tightest == other.assessment.tightest
+    assert first.metrics == second.metrics
+
+
+def by_labels(of: Recoded) -> list[Any]:
+    """What is counted of each box, by its labels."""
+    tree, specialized = of.specialized.tree, of.specialized
+    counts = said(specialized.groups, np.arange(len(specialized.boxes))[:, None])
+    labels = [tuple(of.texts[label] for label in tree.labels[part]) for part in specialized.boxes.tolist()]
+    return sorted((read, counts[i,]) for i, read in enumerate(labels))
 
 
 def check_same(first: SearchResult, second: SearchResult) -> None:

@@ -9,6 +9,9 @@ import pytest
 from integration.sources import make_spec
 from reference.recoding import Attribute, Recoding
 
+from qblock.search.boxes import recoded
+from qblock.warehouse.memory import UNLIMITED
+
 from .answers import Answer, answered
 from .drawn import written
 
@@ -45,8 +48,12 @@ def test_rows_are_not_suppressed_where_more_is_lost(warehouse: Any, tmp_path: Pa
     assert found.map.specialized.suppressed_rows == 0
 
 
-def test_the_limit_is_one_for_all_parts(warehouse: Any, tmp_path: Path) -> None:
-    """Each of three parts would lose one row; where it gains most first."""
+@pytest.mark.parametrize("fit", [24, 10])
+def test_the_limit_is_one_for_all_parts(
+    warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fit: int
+) -> None:
+    """Each of three parts would lose one row; where it gains most first, also where ten of 24 rows fit in memory."""
+    monkeypatch.setattr(recoded, "bytes_of", lambda _, __, rows: rows * UNLIMITED // fit)
     counts = {"x0": 5, "x1": 1, "y0": 9, "y1": 1, "z0": 7, "z1": 1}
     rows = [{"p": place, "s": "u"} for place, n in counts.items() for _ in range(n)]
     found = at_places(warehouse, tmp_path, rows, [{"k_anonymity": {"k": 3}}], suppression_limit=2)

@@ -83,7 +83,7 @@ class MapGroups:
     recoded: Recoded
 
     def blocks(self, sensitive: int) -> Blocks | None:
-        from qblock.search.boxes.counting import blocks_of  # a map's alone
+        from qblock.search.boxes.groups import blocks_of  # a map's alone
 
         recoded = self.recoded
         column = recoded.judge.columns.get(list(recoded.task.source.sensitives)[sensitive])

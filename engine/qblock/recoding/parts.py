@@ -118,6 +118,13 @@ class PartedLeaves:
         self._session.drop(marks)
         return counts
 
+    def rows(self, first: int, last: int) -> PartedKeys:
+        """The rows of parts, from one number to another."""
+        table = self.table
+        columns = [table.c[name] for name in ("part", *self._words, "n")]
+        fetched = self._session.counts(sa.select(*columns).where(table.c.part.between(first, last)))
+        return PartedKeys(fetched["part"], [fetched[name] for name in self._words], fetched["n"], fetched["n"])
+
     def counts_of(self, parts: Ints, masks: Sequence[Mask], groups: PartedKeys, kept: Mask | None) -> PartedKeys:
         """The same of groups of keys. groups: their n is the number of the group, which `part` is of what is found;
         kept: the bits that tell its rows apart."""

@@ -15,8 +15,9 @@ from qblock.lattice import Node
 from qblock.metrics.boxes import Boxes
 from qblock.metrics.formulas import Query
 from qblock.recoding import Label, Ladder, Tree
-from qblock.search.boxes.counting import Groups, Judge, Parted, Sizes
+from qblock.search.boxes.counting import Judge, Parted, Sizes
 from qblock.search.boxes.division import People, divide, specialize
+from qblock.search.boxes.groups import Groups
 from qblock.search.boxes.propose import Gain
 from qblock.search.task import Task
 from qblock.search.utility import workload_of

@@ -8,19 +8,20 @@ have rows, else the rows are sorted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from qblock.blocks import Ints
-from qblock.frequency import positions
+from qblock.frequency import FrequencySets, positions
 from qblock.hierarchy.core import BITS
 from qblock.lattice import Node
 from qblock.recoding import Ladder
-from qblock.search.boxes.counting import Atoms, Groups, Moves, distinct, in_order_of, numbered, sorted_atoms
-from qblock.search.boxes.rows import Loaded, Packing, Rows
+from qblock.search.boxes.counting import Atoms, Counting, Moves, PartCounting, sorted_atoms
+from qblock.search.boxes.groups import Groups, distinct, firsts, in_order_of, numbered
+from qblock.search.boxes.rows import Loaded, Packing, Rows, packing_of
 
 PORTION = 1 << 19
 """Rows about that are counted at once, of as many whole parts."""
@@ -88,12 +89,17 @@ class Cells:
 
 class InMemory:
     """Counts parts as `Counting` does, rows and never entities. tables: the table itself, then the populations, then
-    the tables of guards."""
+    the tables of guards. begun: of each table int64[R], the part of each row, and these parts; one of all without."""
 
     entities = False
 
     def __init__(
-        self, ladders: Sequence[Ladder], packing: Packing, tables: Sequence[Loaded], populations: int = 0
+        self,
+        ladders: Sequence[Ladder],
+        packing: Packing,
+        tables: Sequence[Loaded],
+        populations: int = 0,
+        begun: tuple[Sequence[Ints], Ints] | None = None,
     ) -> None:
         self._ladders, self._packing, self._loaded, self._populations = ladders, packing, tuple(tables), populations
         self._places = [Places(ladder) for ladder in ladders]
@@ -103,6 +109,8 @@ class InMemory:
         self._blocks: tuple[Node, Ints, Ints] | None = None
         self._index = np.arange(len(self._rows[0]), dtype=np.int32)
         self._box = np.full(len(self._index), -1, dtype=np.int32)
+        if begun is not None:
+            self._regroup(*begun)
 
     def begin(self, node: Node) -> tuple[Groups, Ints]:
         """The blocks of a node, and int64[G, Q] the codes of their labels."""
@@ -146,6 +154,9 @@ class InMemory:
         rows = np.cumsum(sum(np.diff(start)[at] for start in self._starts)) // PORTION
         ends = np.flatnonzero(np.diff(rows, append=-1)) + 1
         return [slice(*of) for of in zip([0, *ends.tolist()[:-1]], ends.tolist(), strict=True)]
+
+    def handed_over(self, parts: Ints, rows: Ints) -> None:
+        """They are counted here."""
 
     def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms:
         """The labels of an attribute that occur in each part, at a level of its own."""
@@ -262,7 +273,7 @@ class InMemory:
         """What is counted of cells, and which these are, ascending; those that only a population has are empty."""
         values = self._loaded[0].values
         cell, value, n = _pairs(cells[0], rows[0], span, len(values))
-        first = _first(cell)
+        first = firsts(cell)
         occurring, size = cell[first], np.add.reduceat(n, first) if len(first) else n
         beside = zip(cells[1:], rows[1:], self._loaded[1:], strict=True)
         others = [_pairs(of, counted, span, len(table.values)) for of, counted, table in beside]
@@ -282,6 +293,43 @@ class InMemory:
         orders = [_by_part(of, parts) for of in child]
         self._index, self._starts = self._index[orders[0][0]], [start for _, start in orders]
         self._rows = [rows.select(order) for rows, (order, _) in zip(self._rows, orders, strict=True)]
+
+
+class InPortions(Counting):
+    """Counts parts by statements until each fits in memory, and then in memory, one portion of them after another.
+
+    at_once: rows about that fit.
+    """
+
+    def __init__(
+        self,
+        sets: FrequencySets,
+        ladders: Sequence[Ladder],
+        needed: Sequence[int],
+        populations: Sequence[FrequencySets],
+        guards: Sequence[FrequencySets],
+        at_once: int,
+    ) -> None:
+        super().__init__(sets, ladders, needed, populations, guards)
+        self._at_once, self._number_of_populations = at_once, len(populations)
+
+    def handed_over(self, parts: Ints, rows: Ints) -> Iterator[tuple[slice, PartCounting]] | None:
+        """Portions of the parts, in memory. rows: int64[P], of each."""
+        if not len(parts) or int(rows.max()) > self._at_once:
+            return None
+        number = np.cumsum(rows) // self._at_once
+        ends = np.flatnonzero(np.diff(number, append=-1)) + 1
+        slices = (slice(*of) for of in zip([0, *ends.tolist()[:-1]], ends.tolist(), strict=True))
+        return ((portion, self._in_memory(parts[portion])) for portion in slices)
+
+    def _in_memory(self, parts: Ints) -> InMemory:
+        packing, loaded, child = packing_of(self._ladders), [], []
+        for table in self.tables:
+            fetched = table.leaves.rows(int(parts[0]), int(parts[-1]))
+            keys = table.keys.words(fetched.words)
+            loaded.append(Loaded.of(packing, table.keys.coding, keys, fetched.n, table.told))
+            child.append(fetched.part)
+        return InMemory(self._ladders, packing, loaded, self._number_of_populations, (child, parts))
 
 
 def _by_part(child: Ints, parts: Ints) -> tuple[Ints, Ints]:
@@ -318,18 +366,11 @@ def _tallied(key: Ints, n: Ints | None, span: int) -> tuple[Ints, Ints]:
         return there, counts[there]
     if n is None:
         key = np.sort(key)
-        first = _first(key)
+        first = firsts(key)
         return key[first], np.diff(first, append=len(key))
     key, n = in_order_of(key, n, span)
-    first = _first(key)
+    first = firsts(key)
     return key[first], np.add.reduceat(n, first, dtype=np.int64) if len(first) else first
-
-
-def _first(ascending: Ints) -> Ints:
-    """Where each of some ascending numbers is first."""
-    new = np.ones(len(ascending), dtype=bool)
-    new[1:] = ascending[1:] != ascending[:-1]
-    return np.flatnonzero(new)
 
 
 def _at(among: Ints, cells: Ints, counts: Ints) -> Ints:

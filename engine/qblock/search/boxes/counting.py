@@ -1,9 +1,9 @@
-"""Groups of rows: what the models see of them, which of them satisfy all models of a spec, and the counts of all open
-parts by the labels of one quasi-identifier."""
+"""Which groups of rows satisfy all models of a spec, and the counts of all open parts by the labels of one
+quasi-identifier."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,132 +11,19 @@ import numpy as np
 
 from qblock.blocks import Blocks, Containing, Guards, Ints, Mask, Reference
 from qblock.frequency import FrequencySets, coding
-from qblock.hierarchy.core import BITS
 from qblock.lattice import Node
 from qblock.models import Model
 from qblock.models.multi import split
 from qblock.recoding import Keys, Ladder, PartedKeys, PartedLeaves
 from qblock.search.assessment import Part, held_by_all
+from qblock.search.boxes.groups import Groups, blocks_of, distinct, numbered
 from qblock.search.task import Task
 from qblock.spec import Requirement
 from qblock.warehouse import queries
 
-Pairs = tuple[Ints, Ints]
-"""The group, and the number of a predicate, each pair once."""
 Path = Callable[[Ints, int], Sequence[Containing]]
 """The parts on the way from the whole table to each of some parts, themselves included, as blocks of the sensitive
 attribute in a column of their values: for (n,t)-closeness."""
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Counts of groups of rows, each of them in one part.
-
-    owner: int64[R], the group of each count; values: int64[R, S], of the sensitive attributes that are told apart; n:
-    int64[R], rows or entities; size: int64[G], rows or entities of each group; rows: int64[G], rows of each, 0 for
-    labels that only a population has. population: int64[G] for each population table; guards: for each table of
-    predicates, who guards what.
-    """
-
-    owner: Ints
-    values: Ints
-    n: Ints
-    size: Ints
-    rows: Ints
-    population: tuple[Ints, ...] = ()
-    guards: tuple[Pairs, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.size)
-
-    def select(self, index: Ints) -> Groups:
-        """These groups, in that order."""
-        place = np.full(len(self), -1, dtype=np.int64)
-        place[index] = np.arange(len(index))
-        return Groups(
-            *self._counts(place),
-            self.size[index],
-            self.rows[index],
-            tuple(population[index] for population in self.population),
-            tuple(_moved(pairs, place) for pairs in self.guards),
-        )
-
-    def merged(self, group: Ints, number: int) -> Groups:
-        """The union of groups of rows, which add up. group: int64[G], the new number of each, -1 for none."""
-        sizes = added(self.size, group, number), added(self.rows, group, number)
-        return Groups(*self._counts(group), *sizes, *self.beside(group, number))
-
-    def _counts(self, group: Ints) -> tuple[Ints, Ints, Ints]:
-        """Owner, values and n of the counts that stay, by the new number of each group, -1 for none."""
-        owner = group[self.owner]
-        kept = owner >= 0
-        return owner[kept], self.values[kept], self.n[kept]
-
-    def beside(self, group: Ints, number: int) -> tuple[tuple[Ints, ...], tuple[Pairs, ...]]:
-        """Population and predicates of the union of groups."""
-        population = tuple(added(population, group, number) for population in self.population)
-        return population, tuple(_moved(pairs, group) for pairs in self.guards)
-
-    @classmethod
-    def gathered(cls, given: Sequence[tuple[Groups, Ints, Ints]]) -> Groups:
-        """Some groups of several. given: with the places of those that are taken, and the number that each gets; they
-        are all numbers from 0."""
-        total = sum(len(index) for _, index, _ in given)
-        counts, sizes = [], np.zeros((2, total), dtype=np.int64)
-        beside = np.zeros((len(given[0][0].population), total), dtype=np.int64)
-        pairs: list[list[Pairs]] = [[] for _ in given[0][0].guards]
-        for groups, index, number in given:
-            place = np.full(len(groups), -1, dtype=np.int64)
-            place[index] = number
-            counts.append(groups._counts(place))
-            sizes[:, number] = groups.size[index], groups.rows[index]
-            for to, population in zip(beside, groups.population, strict=True):
-                to[number] = population[index]
-            for listed, of in zip(pairs, groups.guards, strict=True):
-                listed.append(_moved(of, place))
-        owner, values, n = (np.concatenate(column) for column in zip(*counts, strict=True))
-        joined = [tuple(np.concatenate(column) for column in zip(*every, strict=True)) for every in pairs]
-        guards = tuple(_moved((of[0], of[1]), np.arange(total)) for of in joined)
-        return cls(owner, values, n, sizes[0], sizes[1], tuple(beside), guards)
-
-    @classmethod
-    def concatenated(cls, given: Sequence[Groups]) -> Groups:
-        """Groups of several, one after another."""
-        starts = np.cumsum([0, *(len(groups) for groups in given)])
-        pairs = list(zip(given, starts.tolist(), strict=False))
-        first = given[0]
-        return cls(
-            np.concatenate([groups.owner + start for groups, start in pairs]),
-            np.concatenate([groups.values for groups in given]),
-            np.concatenate([groups.n for groups in given]),
-            np.concatenate([groups.size for groups in given]),
-            np.concatenate([groups.rows for groups in given]),
-            tuple(np.concatenate([groups.population[i] for groups in given]) for i in range(len(first.population))),
-            tuple(
-                (
-                    np.concatenate([groups.guards[i][0] + start for groups, start in pairs]),
-                    np.concatenate([groups.guards[i][1] for groups in given]),
-                )
-                for i in range(len(first.guards))
-            ),
-        )
-
-
-def added(values: Ints, group: Ints, number: int) -> Ints:
-    """Values of groups added up by new numbers, -1 for none."""
-    total = np.zeros(number, dtype=np.int64)
-    there = group >= 0
-    np.add.at(total, group[there], values[there])
-    return total
-
-
-def _moved(pairs: Pairs, place: Ints) -> Pairs:
-    owner = place[pairs[0]]
-    kept = owner >= 0
-    if not kept.any():
-        return owner[kept], pairs[1][kept]
-    every = np.unique(np.stack((owner[kept], pairs[1][kept]), axis=1), axis=0)
-    return every[:, 0], every[:, 1]
 
 
 class Sizes:
@@ -249,31 +136,6 @@ def with_guards(requirements: Sequence[Requirement]) -> list[Requirement]:
     return [requirement for requirement in requirements if requirement.guards is not None]
 
 
-def blocks_of(groups: Groups, column: int) -> Blocks:
-    """Groups as blocks of one sensitive attribute; column: of their values."""
-    value = groups.values[:, column]
-    span = int(value.max(initial=0)) + 1
-    key, n = in_order_of(groups.owner * span + value, groups.n, len(groups) * span)
-    new = np.ones(len(key), dtype=bool)
-    new[1:] = key[1:] != key[:-1]
-    first = np.flatnonzero(new)
-    count = np.add.reduceat(n, first, dtype=np.int64) if len(first) else first
-    owner = key[first] // span
-    start = np.searchsorted(owner, np.arange(len(groups) + 1)).astype(np.int64)
-    return Blocks(start, key[first] % span, count, groups.size)
-
-
-def in_order_of(key: Ints, n: Ints, span: int) -> tuple[Ints, Ints]:
-    """Keys in their order, and their rows. span: what every key is less than."""
-    width = int(n.max(initial=0)).bit_length()
-    if span.bit_length() + width < BITS:
-        # Both as one number: to sort it takes a third of what an order takes.
-        both = np.sort(key << width | n)
-        return both >> width, both & (1 << width) - 1
-    order = np.argsort(key)
-    return key[order], n[order]
-
-
 Columns = tuple[Ints, ...]
 Keyed = Callable[[Keys, PartedKeys], Columns]
 """Gives what tells the groups of a part apart, from keys as they were found."""
@@ -326,7 +188,7 @@ class Moves:
 
 
 class Parted:
-    """A table's rows by part. values: the sensitive attributes that are told apart; entities: whether these are
+    """A table's rows by part. values, told: the sensitive attributes that are told apart; entities: whether these are
     counted."""
 
     def __init__(self, sets: FrequencySets, values: Sequence[int], *, entities: bool) -> None:
@@ -334,16 +196,16 @@ class Parted:
         table = sets.stored(queries.roll_up(sets.base, mask, by_entity=entities))
         self.keys = Keys(sets.coding, [i for i, bits in enumerate(mask) if bits] or [0])
         self.leaves = PartedLeaves(sets.session, table, self.keys.used, entities=entities)
-        self._values = tuple(values)
+        self.told = tuple(values)
 
     def count(self, parts: Ints, masks: Sequence[coding.Mask]) -> PartedKeys:
         """Counts of the values in what the masks tell apart."""
-        values = self.keys.of_values(self._values)
+        values = self.keys.of_values(self.told)
         return self.leaves.counts(parts, [tuple(a | b for a, b in zip(m, values, strict=True)) for m in masks])
 
     def values(self, counts: PartedKeys) -> Ints:
         words = self.keys.words(counts.words)
-        columns = [self.keys.coding.values(i, words) for i in self._values]
+        columns = [self.keys.coding.values(i, words) for i in self.told]
         return np.stack(columns, axis=1) if columns else np.zeros((len(counts.n), 0), dtype=np.int64)
 
     def begin(self, node: Node, keys: Ints, child: Ints) -> None:
@@ -372,6 +234,7 @@ class PartCounting(Protocol):
 
     def begin(self, node: Node) -> tuple[Groups, Ints]: ...
     def portions(self, parts: Ints) -> Sequence[slice]: ...
+    def handed_over(self, parts: Ints, rows: Ints) -> Iterator[tuple[slice, PartCounting]] | None: ...
     def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms: ...
     def by_group(self, attribute: int, atoms: Atoms, group: Ints, number: int) -> Groups: ...
     def start(self, node: Node, keys: Ints, child: Ints) -> None: ...
@@ -410,6 +273,10 @@ class Counting:
         """All at once: each is a statement for each attribute."""
         return [slice(len(parts))]
 
+    def handed_over(self, parts: Ints, rows: Ints) -> Iterator[tuple[slice, PartCounting]] | None:
+        """Portions of the parts with what counts them from here on; None where this does."""
+        return None
+
     def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms:
         """The labels of an attribute that occur in each part, at a level of its own."""
         ladder = self._ladders[attribute]
@@ -444,21 +311,22 @@ class Counting:
 
     def start(self, node: Node, keys: Ints, child: Ints) -> None:
         """Give the rows of blocks of a node the parts that they are; keys: int64[B, Q]; child: int64[B]."""
-        for parted in self._all:
+        for parted in self.tables:
             parted.begin(node, keys, child)
 
     def move(self, moves: Moves) -> None:
         """Give rows their new parts."""
-        for parted in self._all:
+        for parted in self.tables:
             parted.move(moves)
 
     def drop(self) -> None:
         """Drop the tables of parts."""
-        for parted in self._all:
+        for parted in self.tables:
             parted.leaves.drop()
 
     @property
-    def _all(self) -> list[Parted]:
+    def tables(self) -> list[Parted]:
+        """The table itself, then the populations, then the tables of guards."""
         return [self._own, *self._populations, *self._guards]
 
     def _grouped(
@@ -507,24 +375,3 @@ def sorted_atoms(ladder: Ladder, groups: Groups, part: Ints, code: Ints, level: 
     part, code, level = part[order], code[order], level[order]
     start = np.searchsorted(part, np.append(parts, np.iinfo(np.int64).max)).astype(np.int64)
     return Atoms(groups.select(order), part, code, level, parts, start)
-
-
-def distinct(numbers: Ints) -> Ints:
-    """The numbers that occur, from 0 and not many more than these, ascending."""
-    there = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=bool)
-    there[numbers] = True
-    return np.flatnonzero(there)
-
-
-def numbered(keys: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """The number of each key among the distinct ones, in ascending order, and where each of these is first."""
-    single = np.zeros(len(keys[0]), dtype=np.int64)
-    span = 1
-    for column in keys:
-        size = int(column.max(initial=0)) + 1
-        if span * size >= 2**62:
-            every, single = np.unique(single, return_inverse=True)
-            single, span = single.reshape(-1).astype(np.int64), len(every)
-        single, span = single * size + column, span * size
-    _, first, number = np.unique(single, return_index=True, return_inverse=True)
-    return number.reshape(-1).astype(np.int64), first

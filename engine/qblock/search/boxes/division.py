@@ -10,7 +10,8 @@ import numpy as np
 from qblock.blocks import Ints
 from qblock.lattice import Node
 from qblock.recoding import Label, Ladder, Tree
-from qblock.search.boxes.counting import Atoms, Groups, Judge, Moves, Sizes, added, numbered, sorted_atoms
+from qblock.search.boxes.counting import Atoms, Judge, Moves, Sizes, sorted_atoms
+from qblock.search.boxes.groups import Groups, added, numbered
 from qblock.search.boxes.propose import Gain
 from qblock.search.boxes.specialize import Specialization
 
@@ -89,6 +90,9 @@ class People:
     def portions(self, parts: Ints) -> Sequence[slice]:
         """All of them at once."""
         return [slice(len(parts))]
+
+    def handed_over(self, parts: Ints, rows: Ints) -> None:
+        """They are counted here."""
 
     def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms:
         """The labels of an attribute that occur in each part, at a level of its own."""

@@ -13,7 +13,8 @@ import numpy as np
 from qblock.blocks import Ints, Mask
 from qblock.recoding import Ladder
 from qblock.recoding.splits import KINDS, NONE
-from qblock.search.boxes.counting import Atoms, Groups, Judge, PartCounting, Path, Sizes, added, distinct
+from qblock.search.boxes.counting import Atoms, Judge, PartCounting, Path, Sizes
+from qblock.search.boxes.groups import Groups, added, distinct
 
 CUTS = 24
 """Cuts of a part that are tried, the one nearest the median of its rows first."""
@@ -45,7 +46,7 @@ class Open:
     def __len__(self) -> int:
         return len(self.parts)
 
-    def select(self, index: Ints | Mask) -> Open:
+    def select(self, index: Ints | Mask | slice) -> Open:
         """These parts, in that order."""
         return Open(self.parts[index], self.leaves[index], self.grain[index], self.first[index])
 

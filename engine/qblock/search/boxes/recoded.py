@@ -13,12 +13,13 @@ import sqlalchemy as sa
 
 from qblock.blocks import Ints
 from qblock.errors import QblockError
+from qblock.frequency import FrequencySets
 from qblock.lattice import Node
 from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves
 from qblock.metrics.registry import BY_NAME, Needs
 from qblock.recoding import Label, Ladder, Tree, replay
 from qblock.search.assessment import Assessment, NodeCounts, same, tightest_of
-from qblock.search.boxes.arrays import InMemory
+from qblock.search.boxes.arrays import InMemory, InPortions
 from qblock.search.boxes.counting import (
     Counting,
     Judge,
@@ -26,10 +27,10 @@ from qblock.search.boxes.counting import (
     Parted,
     Path,
     Sizes,
-    added,
     with_guards,
     with_population,
 )
+from qblock.search.boxes.groups import added
 from qblock.search.boxes.propose import Gain
 from qblock.search.boxes.rows import Loaded, bytes_of, packing_of
 from qblock.search.boxes.specialize import Specialization, Specialized
@@ -312,15 +313,28 @@ class _Beginnings:
         """Counts all rows as one part."""
         if self._loaded is not None:
             return InMemory(ladders, packing_of(ladders), self._loaded, len(self._populations))
-        return Counting(self.task.source.frequency_sets, ladders, self._needed, self._populations, self._guards)
+        own, needed, populations, guards = self._own, self._needed, self._populations, self._guards
+        if self._stays:
+            return Counting(own, ladders, needed, populations, guards)
+        at_once = own.memory // bytes_of(packing_of(ladders), own.coding, 1)
+        return InPortions(own, ladders, needed, populations, guards, at_once)
+
+    @property
+    def _own(self) -> FrequencySets:
+        return self.task.source.frequency_sets
+
+    @property
+    def _stays(self) -> bool:
+        """Whether rows stay where they are: where people are counted, and where a spec says so."""
+        tables = (self._own, *self._populations, *self._guards)
+        return self.task.spec.search.roll_up == "warehouse" or any(sets.entities for sets in tables)
 
     @cached_property
     def _loaded(self) -> list[Loaded] | None:
-        """The rows of all tables; None where people are counted, and where rows stay where they are."""
-        packing, own = packing_of(self._ladders()), self.task.source.frequency_sets
-        tables = [own, *self._populations, *self._guards]
-        fits = sum(bytes_of(packing, sets.coding, sets.rows) for sets in tables) <= own.memory
-        if not fits or self.task.spec.search.roll_up == "warehouse" or any(sets.entities for sets in tables):
+        """The rows of all tables; None where they do not fit, or stay where they are."""
+        packing, tables = packing_of(self._ladders()), [self._own, *self._populations, *self._guards]
+        fits = sum(bytes_of(packing, sets.coding, sets.rows) for sets in tables) <= self._own.memory
+        if not fits or self._stays:
             return None
         told = [self._needed, *[()] * len(self._populations), *[(0,)] * len(self._guards)]
         return [Loaded.from_sets(packing, *of) for of in zip(tables, told, strict=True)]

@@ -13,7 +13,7 @@ from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Coding
 from qblock.hierarchy.core import BITS
 from qblock.recoding import Ladder
-from qblock.search.boxes.counting import numbered
+from qblock.search.boxes.groups import numbered
 
 TEMPORARY = 10
 """Numbers for each row that counting takes beside the rows."""
@@ -73,12 +73,16 @@ class Loaded:
     @classmethod
     def from_sets(cls, packing: Packing, sets: FrequencySets, values: Sequence[int]) -> Loaded:
         """The rows of a coded table, those that are alike together. values: the sensitive attributes told apart."""
-        coding, bottom = sets.coding, sets.lattice.bottom
         keys, n = sets.leaf_keys(values)
         sets.release()
-        sets.add_up(int(n.sum()), bottom)
+        sets.add_up(int(n.sum()), sets.lattice.bottom)
+        return cls.of(packing, sets.coding, keys, n, values)
+
+    @classmethod
+    def of(cls, packing: Packing, coding: Coding, keys: Sequence[Ints], n: Ints, values: Sequence[int]) -> Loaded:
+        """Rows by all words of their keys."""
         words = [np.zeros(len(n), dtype=np.int64) for _ in range(packing.words)]
-        for attribute in range(len(bottom)):
+        for attribute in range(len(coding.hierarchies)):
             packing.put(words, attribute, coding.codes(attribute, 0, keys))
         number, distinct = None, np.zeros((1, len(values)), dtype=np.int64)
         if values and len(n):

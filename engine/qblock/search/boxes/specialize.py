@@ -7,7 +7,7 @@ number, and one gives each row its new part. Every block is checked itself, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,8 @@ from qblock.blocks import Blocks, Containing, Ints, Mask
 from qblock.lattice import Node
 from qblock.recoding import Ladder, Tree
 from qblock.recoding.splits import KINDS, NONE
-from qblock.search.boxes.counting import Groups, Judge, Moves, PartCounting, Sizes, blocks_of, distinct
+from qblock.search.boxes.counting import Judge, Moves, PartCounting, Sizes
+from qblock.search.boxes.groups import Groups, blocks_of, distinct, in_order
 from qblock.search.boxes.propose import Gain, Gains, Open, Proposals, Proposer
 from qblock.search.lattice import Tally
 
@@ -103,6 +104,16 @@ class _Counts:
         counted[known] = self._of[parts[known], 0] != NONE
         return counted
 
+    def rows(self, parts: Ints) -> Ints:
+        """int64: the rows of these parts."""
+        run, place = self._of[parts].T
+        rows = np.zeros(len(parts), dtype=np.int64)
+        for i in distinct(run).tolist():
+            here, groups = run == i, self._runs[i]
+            assert groups is not None
+            rows[here] = groups.rows[place[here]]
+        return rows
+
     def of(self, parts: Ints) -> Groups:
         """The counts of these parts, in that order."""
         if not len(parts):
@@ -115,12 +126,6 @@ class _Counts:
             assert groups is not None
             given.append((groups, place[here], here))
         return in_order(Groups.gathered(given))
-
-
-def in_order(groups: Groups) -> Groups:
-    """With its counts in the order of the groups."""
-    by = np.argsort(groups.owner, kind="stable")
-    return replace(groups, owner=groups.owner[by], values=groups.values[by], n=groups.n[by])
 
 
 class Specialization:
@@ -136,13 +141,15 @@ class Specialization:
         *,
         cuts: bool = True,
     ) -> None:
-        self._counting, self.ladders, self._judge = counting, tuple(ladders), judge
+        self.ladders, self._judge = tuple(ladders), judge
         self._budget = budget
         self._counts = _Counts()
-        self._proposer = Proposer(counting, ladders, judge, gain, self.path, cuts=cuts)
+        self._gain, self._cuts = gain, cuts
+        self._use(counting)
         self._suppressed: set[int] = set()
         self._empty: list[Groups] = []
         self._tree: Tree
+        self._done = 0
 
     def run(
         self,
@@ -180,25 +187,59 @@ class Specialization:
         self, open_: Open, choose: Choice, tally: Tally | None, over: Callable[[], bool] = lambda: False
     ) -> Specialized:
         """Divide parts round by round until no split is chosen for any. All that is open is a box at any time."""
+        self._done = len(self._suppressed)
         tree = self._tree
-        rounds, done = 0, len(self._suppressed)
-        while len(open_) and not over():
-            if tally is not None:
-                tally(done, len(open_), 0.0)
-            rounds += 1
-            chosen = choose(open_)
-            split = chosen.attribute >= 0
-            # The parts on the way to a box are asked for by (n,t)-closeness alone.
-            self._counts.settle(open_.parts[~split], open_.parts[split & (not self._judge.looks_up)])
-            done += int(np.count_nonzero(~split))
-            open_ = self._split(open_, chosen)
+        rounds, complete = self._rounds(open_, choose, tally, over)
         self._counting.drop()
         boxes = np.array(tree.boxes(), dtype=np.int64)
         boxes = boxes[self._counts.there(boxes)]
         suppressed = np.isin(boxes, list(self._suppressed))
         alone = Groups.concatenated(self._empty).population
         empty = tuple(np.sort(population[population > 0]) for population in alone)
-        return Specialized(tree, boxes, self._counts.of(boxes), suppressed, rounds, empty, not len(open_))
+        return Specialized(tree, boxes, self._counts.of(boxes), suppressed, rounds, empty, complete)
+
+    def _rounds(self, open_: Open, choose: Choice, tally: Tally | None, over: Callable[[], bool]) -> tuple[int, bool]:
+        """How many rounds there were, and whether they came to their end."""
+        rounds = 0
+        while len(open_) and not over():
+            # What is suppressed is of all parts of a round.
+            portions = None if self._budget else self._counting.handed_over(open_.parts, self._counts.rows(open_.parts))
+            if portions is not None:
+                more, complete = self._of_portions(open_, portions, choose, tally, over)
+                return rounds + more, complete
+            if tally is not None:
+                tally(self._done, len(open_), 0.0)
+            rounds += 1
+            chosen = choose(open_)
+            split = chosen.attribute >= 0
+            # The parts on the way to a box are asked for by (n,t)-closeness alone.
+            self._counts.settle(open_.parts[~split], open_.parts[split & (not self._judge.looks_up)])
+            self._done += int(np.count_nonzero(~split))
+            open_ = self._split(open_, chosen)
+        return rounds, not len(open_)
+
+    def _of_portions(
+        self,
+        open_: Open,
+        portions: Iterable[tuple[slice, PartCounting]],
+        choose: Choice,
+        tally: Tally | None,
+        over: Callable[[], bool],
+    ) -> tuple[int, bool]:
+        """Divide one portion of parts after another, each as far as it can be."""
+        whole, ends = self._counting, []
+        for portion, counting in portions:
+            self._use(counting)
+            del counting
+            ends.append(self._rounds(open_.select(portion), choose, tally, over))
+            # Before the next one is there.
+            self._use(whole)
+        return max(rounds for rounds, _ in ends), all(complete for _, complete in ends)
+
+    def _use(self, counting: PartCounting) -> None:
+        """Have parts counted by this."""
+        self._counting = counting
+        self._proposer = Proposer(counting, self.ladders, self._judge, self._gain, self.path, cuts=self._cuts)
 
     def _blocks(self, start: Node) -> tuple[Groups, Ints, Ints]:
         """The blocks of a node, the codes of their labels, and the parts that they are."""
