@@ -24,7 +24,11 @@ class Clock:
 
     def cpu(self) -> float:
         """Seconds of processors so far."""
-        return time.process_time() + (self._server() if self._url else 0.0)
+        return time.process_time() + self.server()
+
+    def server(self) -> float:
+        """Those of the server alone; 0 where there is none."""
+        return self._server() if self._url else 0.0
 
     def measured(self, perform: Callable[[], Any]) -> Taken:
         used, started = self.cpu(), time.perf_counter()
@@ -46,6 +50,12 @@ class Clock:
                 if int(fields[1]) == self._postmaster:
                     total += int(fields[11]) + int(fields[12])
         return total / TICKS
+
+
+def machine() -> float:
+    """Seconds that the processors of this machine were busy so far, for whomever."""
+    user, nice, system, _, _, irq, softirq, steal = Path("/proc/stat").read_text().split()[1:9]
+    return sum(map(int, (user, nice, system, irq, softirq, steal))) / TICKS
 
 
 def _stat(process: int) -> list[str]:

@@ -12,9 +12,9 @@ FIGURES: dict[str, Callable[[Result], Any]] = {
     "u": lambda r: r["u"],
     "cpu": lambda r: r["cpu"],
     "cu": lambda r: r["cu"],
-    "evaluated": lambda r: r["evaluated"],
-    "minimal": lambda r: r["minimal"],
-    "queries": lambda r: r["queries"],
+    "evaluated": lambda r: r.get("evaluated"),
+    "minimal": lambda r: r.get("minimal"),
+    "queries": lambda r: r.get("queries"),
     "rows read": lambda r: r.get("rows read"),
     "memory MB": lambda r: r["peak memory"] / MIB,
     "opening": lambda r: r["stages"]["opening"] if "stages" in r else None,
@@ -33,10 +33,14 @@ def line(result: Result) -> str:
         return f"{name} {result['status']}{memory}{errors}"
     text = (
         f"{name} {result['seconds']:.2f} s = {result['u']:.1f} u; CPU {result['cpu']:.2f} s = {result['cu']:.1f} u; "
-        f"{result['evaluated']:,} of {result['nodes']:,} nodes asked, {result['minimal']:,} minimal; "
-        f"{result['queries']:,} statements; {result['peak memory'] / MIB:,.0f} MB; {result['digest'][:12]}"
+        f"{result['peak memory'] / MIB:,.0f} MB"
     )
-    if not result["same each time"]:
+    if "digest" in result:
+        text += (
+            f"; {result['evaluated']:,} of {result['nodes']:,} nodes asked, {result['minimal']:,} minimal; "
+            f"{result['queries']:,} statements; {result['digest'][:12]}"
+        )
+    if not result.get("same each time", True):
         text += "; NOT THE SAME EACH TIME"
     if "stages" in result:
         stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in result["stages"].items())
@@ -65,7 +69,7 @@ def beside(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 
 
 def _answers(first: Result, second: Result) -> str:
-    if first["digest"] == second["digest"]:
+    if first.get("digest") == second.get("digest"):
         return "the same answer"
     a, b = first["essence"], second["essence"]
     return "ANOTHER ANSWER: " + ", ".join(part for part in a if a[part] != b.get(part))

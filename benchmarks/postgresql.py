@@ -59,7 +59,7 @@ def _copy(source: duckdb.DuckDBPyConnection, connection: psycopg.Connection, nam
     options = pyarrow.csv.WriteOptions(include_header=False)
     into = sql.SQL("COPY {} FROM STDIN (FORMAT csv)").format(name)
     with connection.cursor() as cursor, cursor.copy(into) as copy:
-        for batch in source.execute("SELECT * FROM rows").to_arrow_reader(BATCH):
+        for batch in source.sql("SELECT * FROM rows").to_arrow_reader(BATCH):
             buffer = pa.BufferOutputStream()
             pyarrow.csv.write_csv(batch, buffer, options)
             copy.write(memoryview(buffer.getvalue()))

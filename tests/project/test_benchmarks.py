@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import math
 import subprocess
@@ -55,8 +56,82 @@ def test_a_question_has_figures_and_keeps_its_table(tmp_path: Path, capsys: pyte
 def test_a_program_that_takes_too_long_is_ended(program: str, timeout: float | None, status: int | None) -> None:
     from benchmarks import children
 
-    ended = children.run(["-c", program], timeout)
+    ended = children.run(["-c", program], children.Limits(timeout))
     assert (ended.status, ended.output) == (status, "answer\n" if status == 0 else "")
+    assert ended.late is (status is None)
+
+
+def test_a_program_that_takes_too_much_memory_is_ended() -> None:
+    from benchmarks.children import Limits
+    from benchmarks.clock import Clock
+    from benchmarks.measured import process
+
+    found = process(["demo"], Limits(timeout=600, memory=1 << 20), Clock(""))
+    assert found["status"] == "not finished with 1 MB"
+    assert found["peak memory"] > 1 << 20
+
+
+def test_a_command_that_fails_has_no_figures_but_what_it_said() -> None:
+    from benchmarks.children import Limits
+    from benchmarks.clock import Clock
+    from benchmarks.measured import process
+
+    found = process(["search", "no-such-spec.yaml"], Limits(), Clock(""))
+    assert found["status"] == "failed"
+    assert "no-such-spec.yaml" in found["errors"]
+    assert "seconds" not in found
+    assert process(["--help"], Limits(), Clock(""), (3,))["status"] == "failed"  # 0 is no status of these
+
+
+def test_what_a_server_takes_is_taken_by_the_command() -> None:
+    from benchmarks.children import Limits
+    from benchmarks.clock import Clock
+    from benchmarks.measured import process
+
+    class Served(Clock):
+        spent = 0.0
+
+        def server(self) -> float:
+            self.spent += 1000
+            return self.spent
+
+    found = process(["--help"], Limits(), Served(""))
+    assert 1000 < found["cpu"] < 1100
+    assert found["others"] == 0  # what the server took is not taken by others, too
+
+
+def test_a_whole_command_is_a_question_and_a_try_is_not_kept(tmp_path: Path) -> None:
+    from benchmarks import page, table
+    from benchmarks.__main__ import main
+
+    before, kept = (table.KEPT.read_bytes(), page.PAGE.read_bytes()), tmp_path / "found.json"
+    given = ["--table", "tiny-k2-process", "--rows", "3", "--repeat", "2", "--directory", str(tmp_path)]
+    assert main([*given, "--json", str(kept)]) == 0
+    (result,) = json.loads(kept.read_text("utf-8"))["results"]
+    assert (result["status"], result["rows"], result["runs"], result["nodes"]) == ("ok", 3, 2, 8)
+    assert result["seconds"] > result["unit"]["seconds"] > 0
+    assert result["peak memory"] > 50 << 20
+    assert (table.KEPT.read_bytes(), page.PAGE.read_bytes()) == before
+
+
+def test_weekly_runs_do_what_they_are_asked_for(tmp_path: Path) -> None:
+    from benchmarks import job
+    from benchmarks.children import Limits
+
+    found = list(job.measure(tmp_path, 6000, Limits()))
+    assert [result["question"] for result in found] == list(job.RUNS)
+    assert {result["status"] for result in found} == {"ok"}, found
+    assert found[0]["rows"] == 6000
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_weekly_run_that_does_something_else_is_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import job
+    from benchmarks.children import Limits
+
+    monkeypatch.setattr(job, "RUNS", {"weekly-first": "unchanged", "weekly-publishing": "published"})
+    (only,) = job.measure(tmp_path, 500, Limits())
+    assert only["status"].startswith("failed: published instead of unchanged")
 
 
 def test_a_name_that_is_no_question_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,6 +173,93 @@ def test_parts_are_other_draws_and_the_same_again() -> None:
         assert first.equals(table.generate(500, 0))
         assert not first.equals(table.generate(500, 1))
         assert set(first.column_names) == {*table.quasi, table.sensitive}
+
+
+def test_a_table_that_grows_begins_with_the_smaller_ones(tmp_path: Path) -> None:
+    from benchmarks.tables import MILLIONS, TABLES, in_duckdb
+
+    of = [TABLES[f"retail-{millions}m"] for millions in MILLIONS]
+    assert [table.rows * table.parts for table in of] == [millions * 10**6 for millions in MILLIONS]
+    files = [in_duckdb(table, tmp_path, 100 * table.parts) for table in of]
+    rows = []
+    for file in files:
+        with duckdb.connect(str(file), read_only=True) as connection:
+            rows.append(connection.execute("FROM rows").fetchall())
+    assert [len(found) for found in rows] == [100 * millions for millions in MILLIONS]
+    assert all(large[: len(small)] == small for small, large in itertools.pairwise(rows))
+
+
+def test_the_page_is_what_its_figures_say() -> None:
+    from benchmarks import page, table
+    from benchmarks.job import RUNS
+    from benchmarks.questions import QUESTIONS
+
+    figures, text = table.kept(), page.PAGE.read_text("utf-8")
+    assert page.written(text, figures) == text, "python -m benchmarks --page"
+    assert [result["question"] for result in figures] == list(table.ROWS)
+    assert set(table.ROWS) <= {*QUESTIONS, *RUNS}
+    figures[0]["cpu"] += 1
+    assert page.written(text, figures) != text
+    with pytest.raises(ValueError, match="written until here"):
+        page.written(text.replace(page.ENDS, ""), figures)
+
+
+def test_every_row_is_a_whole_command() -> None:
+    from benchmarks import table
+    from benchmarks.questions import QUESTIONS
+
+    asked = [QUESTIONS[name] for name in table.ROWS if name in QUESTIONS]
+    assert all(question.process for question in asked)
+    assert {question.of.name for question in asked} >= {"retail", "survey", "tiny", "retail-16m"}
+    assert set(table.IN_MEMORY) <= set(table.ROWS)
+
+
+def figures_of(name: str, cpu: float, memory: int, status: str = "ok") -> dict[str, Any]:
+    unit = {"seconds": 0.5, "cpu": 0.5}
+    taken = {"cpu": cpu, "peak memory": memory << 20, "others": 0.25, "rows": 10**6}
+    ok = {"seconds": cpu, "u": cpu / 0.5, "cu": cpu / 0.5, "unit": unit, "runs": 3} if status == "ok" else {}
+    return {"question": name, "status": status, **taken, **ok}
+
+
+def test_growth_is_the_slope_of_logarithms() -> None:
+    from benchmarks.table import exponent, growth
+
+    assert math.isclose(exponent({1: 3.0, 4: 6.0, 16: 12.0}), 0.5)
+    assert math.isclose(exponent({1: 1, 4: 2, 16: 16}), 1)  # by hand: (1, 1), (4, 2), (16, 16) are on no line
+    name = "retail-{}m-k6{}-process"
+    every = [figures_of(name.format(m, ""), m, 100 * m) for m in (1, 4, 16)]
+    two = [figures_of(name.format(m, "-map"), m * m, 100) for m in (1, 4)]
+    late = figures_of(name.format(16, "-map"), 600, 9000, "not finished within 600 s")
+    assert growth([*every, *two, late]) == [
+        ["a search, DuckDB", "1.0", "4.0", "16.0", "1.00", "100", "400", "1,600", "1.00"],
+        ["a map, DuckDB", "1.0", "16.0", "not finished", "2.00", "100", "100", "not finished", "0.00"],
+        ["a search, PostgreSQL", *["not finished"] * 3, "", *["not finished"] * 3, ""],
+    ]
+
+
+def test_a_row_says_what_was_measured_and_what_was_not() -> None:
+    from benchmarks.table import row
+
+    found = figures_of("retail-k6-process", 2.0, 300)
+    assert row(found) == ["`retail-k6-process`", "1,000,000", "2.0", "4.0", "2.0", "4.0", "300", "3", "0.2", "26"]
+    small = {**found, "question": "tiny-k2-process", "unit": {"seconds": 0.001, "cpu": 0.001}}
+    assert row(small)[2:6] == ["2.0", "", "2.0", ""]
+    late = figures_of("retail-k6-map-process", 123.4, 9000, "not finished within 600 s")
+    assert row(late)[2:8] == ["not finished within 600 s", "", "123", "", "9,000", "1"]
+
+
+def test_a_row_that_is_measured_anew_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    from benchmarks.table import keep, kept
+
+    file = tmp_path / "figures.json"
+    assert kept(file) == []
+    for cpu, name in ((1.0, "weekly-first"), (2.0, "retail-k6-process"), (3.0, "weekly-first")):
+        keep({**figures_of(name, cpu, 100), "essence": {}}, file)
+    assert [(found["question"], found["cpu"]) for found in kept(file)] == [
+        ("retail-k6-process", 2.0),
+        ("weekly-first", 3.0),
+    ]
+    assert all("essence" not in found and found["where"]["duckdb"] for found in kept(file))
 
 
 def test_every_question_is_on_the_page() -> None:
