@@ -318,6 +318,10 @@ def test_a_comparison_names_what_differs() -> None:
     assert lines[0] == "q: ANOTHER ANSWER: chosen"
     assert ["seconds", "4", "1", "0.250"] in [line.split() for line in lines]
     assert ["rows", "read", "-", "7"] in [line.split() for line in lines]
+    kept = [{name: value for name, value in result.items() if name != "essence"} for result in (before, after)]
+    assert beside(*({"results": [result]} for result in kept)).startswith("q: ANOTHER ANSWER: its digest\n")
+    runs = [{name: value for name, value in result.items() if name != "digest"} for result in kept]
+    assert beside(*({"results": [result]} for result in runs)).startswith("q: answers are not compared\n")
     late = {"question": "q", "status": "not finished within 9 s"}
     assert beside({"results": [before]}, {"results": [late]}) == "q: ok; not finished within 9 s"
 
