@@ -74,7 +74,6 @@ ASKED = (
     Question("census-entropy6-process", "census", [entropy(6, "occupation")], process=True),
     Question("retail-k6-map", "retail", [k(6)], **MAP),
     Question("retail-entropy6-map", "retail", [entropy(6, "cost")], **MAP),
-    Question("survey-k5-map", "survey", [k(5)], **MAP),
     Question("retail-x10-k6", "retail-x10", [k(6)], standard=False),
     Question("retail-k6-postgresql", "retail", [k(6)], **SERVER),
     Question("retail-k6-postgresql-warehouse", "retail", [k(6)], **SERVER, search={"roll_up": "warehouse"}),
@@ -106,6 +105,7 @@ QUESTIONS = {
     for question in (
         *ASKED,
         *(whole(question) for question in ASKED if not question.process and question.name not in NOT_WHOLE),
+        whole(Question("survey-k5-map", "survey", [k(5)], **MAP)),
         *(question for millions in MILLIONS for question in growing(millions)),
     )
 }
