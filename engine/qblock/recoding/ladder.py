@@ -77,6 +77,8 @@ class Ladder:
         self._members: dict[tuple[Label, int], Ints] = {}
         self._grains: dict[Label, int | None] = {}
         self._cuts: dict[tuple[Label, int, int, bool], Sides] = {}
+        self._cuts_again: dict[tuple[object, ...], Sides] = {}
+        self._places_of: dict[tuple[int, int], tuple[Key, Key]] = {}
         self._dividing: dict[tuple[int, int], Mask] = {}
         self._sorted: dict[int, tuple[Ints, Ints]] = {}
         self._places: dict[int, dict[str | None, int]] = {}
@@ -248,8 +250,12 @@ class Ladder:
 
     def cut_again(self, label: Label, level: int, bounds: Sequence[Bounds], stated: Sequence[str | None]) -> Sides:
         """A label in two as it was cut before. stated: how the sides read."""
-        members = self.members(label, level)
-        return self._sides(label, level, [members[self.between(level, members, of)] for of in bounds], bounds, stated)
+        key = label, level, *bounds, *stated
+        if key not in self._cuts_again:
+            members = self.members(label, level)
+            sides = [members[self.between(level, members, of)] for of in bounds]
+            self._cuts_again[key] = self._sides(label, level, sides, bounds, stated)
+        return self._cuts_again[key]
 
     def _sides(
         self,
@@ -376,10 +382,17 @@ class Ladder:
             if name is None or name in bounds.names:
                 inside[i] = bounds.null if name is None else True
             elif not bounds.exact or (least is not None and most is not None):
-                first, last = (self._leaf_place(leaf or "") for leaf in self._leaves(level, code))
+                first, last = self._ends_of(level, code)
                 before = most is None or (last <= most if bounds.exact else last < most)
                 inside[i] = before and (least is None or least <= first)
         return inside
+
+    def _ends_of(self, level: int, code: int) -> tuple[Key, Key]:
+        """Where the first and the last leaf of a label stand."""
+        if (level, code) not in self._places_of:
+            first, last = self._leaves(level, code)
+            self._places_of[level, code] = self._leaf_place(first or ""), self._leaf_place(last or "")
+        return self._places_of[level, code]
 
     def _leaves(self, level: int, code: int) -> tuple[str | None, str | None]:
         """The first and the last leaf of a label in the order of values."""

@@ -110,8 +110,11 @@ class Splits(Mapping[int, Split]):
     def children(self, attribute: int, parts: Ints, codes: Ints) -> Ints:
         """int64: the child of each of some parts, that an attribute divides, that has the label of a code; -1 where
         the label came later, and nobody has been there."""
-        at, which = np.unique(self._of.all[parts], return_inverse=True)
-        splits, which = self._columns.all[at], which.reshape(-1)
+        of, number = self._of.all[parts], np.full(len(self), NONE, dtype=np.int64)
+        number[of] = 0
+        at = np.flatnonzero(number == 0)
+        number[at] = np.arange(len(at))
+        splits, which = self._columns.all[at], number[of]
         child = self._alone(attribute, splits, which, codes)
         left = np.flatnonzero(child < 0)
         kind = splits[which[left], KIND]

@@ -9,12 +9,11 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from qblock.blocks import Ints, Mask
+from qblock.blocks import Ints, Mask, number_keys
 from qblock.errors import InputError, quoted
 from qblock.lattice import Node
 from qblock.recoding.column import Column
@@ -106,15 +105,19 @@ class Tree:
         """
         codes = [ladder.hierarchy.codes for ladder in self.ladders]
         keys = np.stack([codes[i][level][leaves[:, i]] for i, level in enumerate(self.start)], axis=1)
-        blocks, number = np.unique(keys, axis=0, return_inverse=True)
-        boxes = np.array([self.begin(key) for key in blocks.tolist()], dtype=np.int64)[number.reshape(-1)]
+        number, first = number_keys(keys.astype(np.int64))
+        boxes = np.array([self.begin(key) for key in keys[first].tolist()], dtype=np.int64)[number]
+        left = np.arange(len(boxes))
         while True:
-            attributes, levels = self.splits.ways(boxes)
-            if (attributes < 0).all():
+            attributes, levels = self.splits.ways(boxes[left])
+            split = attributes >= 0
+            left, attributes, levels = left[split], attributes[split], levels[split]
+            if not len(left):
                 return boxes
-            for attribute in np.unique(attributes[attributes >= 0]).tolist():
-                there = np.flatnonzero(attributes == attribute)
-                label = codes[attribute][levels[there], leaves[there, attribute]].astype(np.int64)
+            for attribute in np.unique(attributes).tolist():
+                here = attributes == attribute
+                there = left[here]
+                label = codes[attribute][levels[here], leaves[there, attribute]].astype(np.int64)
                 boxes[there] = self.children(attribute, boxes[there], label)
 
     def each(self, part: int, attribute: int, level: int, codes: Sequence[int] = ()) -> Split:
@@ -303,7 +306,7 @@ class Tree:
             labels = [self.labels[child][split.attribute] for child in split.merged]
             entry["others"] = [[child, texts.get(label)] for child, label in zip(split.merged, labels, strict=True)]
         if split.bounds:
-            entry["bounds"] = [asdict(bounds) for bounds in split.bounds]
+            entry["bounds"] = [dict(vars(bounds)) for bounds in split.bounds]
         return entry
 
     @classmethod
