@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -44,3 +47,23 @@ def test_the_example_in_python_runs() -> None:
     made = known["made"].frame
     assert len(made) == 80
     assert made.groupby(["age", "sex"]).size().min() >= 5
+
+
+def test_the_demo_prints_what_is_shown(tmp_path: Path) -> None:
+    block = re.search(r"`make demo` prints:\n\n```text\n(.*?)```", README, re.S)
+    assert block is not None
+    # What make says after it is of the environment that it has made.
+    shown = block[1].partition("   # if qblock is not found")[0]
+    command = [str(Path(sys.executable).with_name("qblock")), "demo", "demo"]
+    # As wide as it is where nobody says how wide a page is.
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
+    assert lines(done.stdout.replace(f"{tmp_path.resolve()}/", "")) == lines(shown)
+
+
+def lines(text: str) -> list[str]:
+    """Without the blanks at their ends; of how long somebody has waited, which depends on the machine, nothing."""
+    known = re.sub(r"oldest\s+(less\s+than\s+a|\d+)\s+(minutes?|seconds?)\)", "oldest ...)", text)
+    return [line.rstrip() for line in known.strip().splitlines()]

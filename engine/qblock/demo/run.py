@@ -80,7 +80,9 @@ def _show_published(spec: Spec, fields: dict[str, Any], console: Console) -> Non
     for attribute in fields["search"]["attributes"]:
         words = shares_in_words(attribute["labels"], attribute["suppressed"], most=SHARES_SHOWN)
         _say(console, f"{attribute['attribute']}: {words}")
-    what = f"{fields['rows']:,} rows as {fields['view']}, version {fields['version']}"
+    # As files are said otherwise: from here.
+    view = fields["view"].replace(f"{Path.cwd()}{os.sep}", "")
+    what = f"{fields['rows']:,} rows as {view}, version {fields['version']}"
     _head(console, "4. What was published", what)
     if fields["suppressed"]:
         _say(console, f"{fields['suppressed']:,} rows were left out because they could not be put into a group")
