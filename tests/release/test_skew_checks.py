@@ -171,8 +171,8 @@ def test_the_boxes_of_a_map_are_looked_at(make_job: MakeJob, seed: int) -> None:
         result = run_search(task)
         findings = {f.columns: f for f in check_chosen(task, result, date(2026, 11, 27)) if f.check == "skew"}
         assert result.recoded is not None
-        tree, kept = result.recoded.specialized.tree, result.recoded.kept
-        boxes = [result.recoded.specialized.labels[box] for box in kept]
+        tree = result.recoded.specialized.tree
+        boxes = [tree.labels[box] for box in result.recoded.published.tolist()]
         leaves = [list(hierarchy.labels[0]) for hierarchy in task.source.hierarchies]
         sets = [
             tuple(frozenset(ladder.leaves_of(label)) for ladder, label in zip(tree.ladders, of, strict=True))
