@@ -10,7 +10,7 @@ from hierarchy.test_paths import nested, tall
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qblock.frequency.coding import Coding, finer
+from qblock.frequency.coding import Coding, finer, located
 from qblock.hierarchy import Hierarchy, suppress
 
 
@@ -65,6 +65,8 @@ def test_a_mask_keeps_what_a_node_tells_apart(
             for i, (hierarchy, level) in enumerate(zip(hierarchies, node, strict=True)):
                 expected = hierarchy.codes[level][leaves[:, i]]
                 assert keys[:, i].tolist() == (expected if level < hierarchy.height else expected * 0).tolist()
+            if not sensitive:
+                assert [word.tolist() for word in coding.words_of(node, keys)] == [word.tolist() for word in kept]
             for i in sensitive:
                 assert coding.values(i, kept).tolist() == values[:, i].tolist()
             told = np.column_stack((keys, *(values[:, i] for i in sensitive)))
@@ -72,6 +74,17 @@ def test_a_mask_keeps_what_a_node_tells_apart(
     for one, other in itertools.product(nodes, nodes):
         if all(a <= b for a, b in zip(one, other, strict=True)):
             assert finer(coding.mask(one), coding.mask(other))
+
+
+@given(mask=st.lists(st.sampled_from([0, 3, 5, 0b101 << 60, (1 << 62) - 1]), min_size=1, max_size=3), data=st.data())
+def test_keys_are_found_among_others_by_what_a_mask_keeps(mask: list[int], data: st.DataObject) -> None:
+    words = st.sampled_from([0, 1, 2, 3, 7, 1 << 60, 6 << 60, (1 << 62) - 1])
+    rows = data.draw(st.lists(st.tuples(*(words for _ in mask)), min_size=1, max_size=12))
+    masked = [tuple(word & bits for word, bits in zip(row, mask, strict=True)) for row in rows]
+    among = data.draw(st.lists(st.sampled_from(masked), unique=True))
+    by_word = (np.array(rows, dtype=np.int64).T, np.array(among, dtype=np.int64).reshape(len(among), len(mask)).T)
+    found = located(*map(list, by_word), tuple(mask)).tolist()
+    assert found == [among.index(row) if row in among else -1 for row in masked]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ GROUPS = "tests/release/test_group_checks.py"
 VOLATILE = "tests/release/test_volatile_checks.py"
 HISTORY = "tests/release/test_history_checks.py"
 SKEW = "tests/release/test_skew_checks.py"
+LEFT = "tests/models/test_left.py"
 PAIRS = f"{CHECKED}::test_the_leaves_that_remain_are_those_of_pairs_of_rows"
 STOPS = f"{CHECKED}::test_a_release_stops_unless_somebody_answers"
 ENDS = f"{CHECKED}::test_a_command_answers_all_and_ends_as_a_release_would"
@@ -75,6 +76,34 @@ CHECKS: tuple[Mutation, ...] = (
         "told = of_leaf[leaf] >= 0",
         "told = of_leaf[leaf] >= -1",
         tests=(f"{SKEW}::test_who_has_a_leaf_that_excludes_nothing_counts_all_values",),
+    ),
+    Mutation(
+        "checks: l that is as much as asked fails by its bounds",
+        "checks/skew.py",
+        "fails: Mask = high < required",
+        "fails: Mask = high <= required",
+        tests=(f"{LEFT}::test_who_fails_is_the_same_by_bounds_and_case_by_case",),
+    ),
+    Mutation(
+        "checks: of who fails the first found is the least",
+        "checks/skew.py",
+        "may = part[low[part] < least]",
+        "may = part[low[part] < min(least, 0)]",
+        tests=(f"{LEFT}::test_who_fails_is_the_same_by_bounds_and_case_by_case",),
+    ),
+    Mutation(
+        "checks: sums are of what is taken away, too",
+        "models/left.py",
+        "(~self.values[:, self._taken]).T",
+        "(self.values[:, self._taken] >= 0).T",
+        tests=(f"{LEFT}::test_bounds_decide_most_of_what_is_excluded",),
+    ),
+    Mutation(
+        "frequency: a key that is nowhere has the place of the next one",
+        "frequency/coding.py",
+        "return np.where(known[order[at]] == single, order[at], -1)",
+        "return order[at]",
+        tests=("tests/frequency/test_coding.py::test_keys_are_found_among_others_by_what_a_mask_keeps",),
     ),
     Mutation(
         "unknown: codes are read as they are",

@@ -7,17 +7,21 @@ whole table has. l is then counted of the values that are left (models.md sectio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from qblock.blocks import CELLS, Blocks, Ints, Mask, Reference, number_keys
+from qblock.blocks import CELLS, Blocks, Floats, Ints, Mask, Reference
 from qblock.checks.dependencies import SURE, alone
 from qblock.frequency import positions
+from qblock.frequency.arrays import counted
 from qblock.models import Model, parameters_of
+from qblock.models.left import Left
+from qblock.models.ratios import double
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 
@@ -36,7 +40,7 @@ class PublishedGroups(Protocol):
         ...
 
     def leaves(self, sensitive: int, i: int) -> tuple[Ints, Ints, Ints]:
-        """int64[L] each: group, leaf of the i-th quasi-identifier that it hides, and rows of each pair that occurs."""
+        """int64[L] each: group, leaf of the i-th quasi-identifier that it hides, and rows; a pair may come again."""
         ...
 
     def hidden(self) -> list[int]:
@@ -57,15 +61,7 @@ class NodeGroups:
         return blocks.select(positions(self._keys, blocks.keys))
 
     def leaves(self, sensitive: int, i: int) -> tuple[Ints, Ints, Ints]:
-        node, source = self.assessment.node, self.task.source
-        (finer,) = source.frequency_sets.blocks(tuple(0 if j == i else level for j, level in enumerate(node)), ())
-        assert finer.keys is not None
-        keys, leaf = finer.keys.copy(), finer.keys[:, i]
-        keys[:, i] = source.hierarchies[i].codes[node[i]][leaf]
-        counts, kept = self.assessment.counts, self.assessment.kept
-        group = np.where(kept, np.cumsum(kept) - 1, -1)[positions(keys, counts.keys)]
-        shown = group >= 0
-        return group[shown], leaf[shown], finer.rows[shown]
+        return self.task.source.frequency_sets.leaves_in(self.assessment.node, self._keys, i)
 
     def hidden(self) -> list[int]:
         return [i for i, level in enumerate(self.assessment.node) if level > 0]
@@ -94,10 +90,7 @@ class MapGroups:
     def leaves(self, sensitive: int, i: int) -> tuple[Ints, Ints, Ints]:
         leaves = self.recoded.leaves(sensitive)
         kept = leaves.box >= 0
-        pairs = np.stack((leaves.box[kept], leaves.codes[kept, i]), axis=1)
-        number, first = number_keys(pairs)
-        rows = np.bincount(number, weights=leaves.count[kept]).astype(np.int64)
-        return pairs[first, 0], pairs[first, 1], rows
+        return leaves.box[kept], leaves.codes[kept, i], leaves.count[kept]
 
     def hidden(self) -> list[int]:
         return self.recoded.hidden()
@@ -136,7 +129,7 @@ def excluded(task: Task, groups: PublishedGroups) -> Iterator[Excluded]:
             values = _excluding(task, sensitive, i)
             if values is None:
                 continue
-            known = _Known(groups, sensitive, i, *values)
+            known = Known(groups, sensitive, i, *values)
             failing = [fails for model, reference in models if (fails := known.failing(model, reference)) is not None]
             if failing:
                 most = max(failing, key=lambda of: of[2])
@@ -163,38 +156,41 @@ def _excluding(task: Task, sensitive: int, i: int) -> tuple[Ints, Mask] | None:
     return (excluding, np.concatenate(excluded_values)) if len(excluding) else None
 
 
-class _Known:
+class Known:
     """Groups as who knows the leaf of somebody sees them: without the values that it excludes. leaves, values: the
     leaves that exclude some, and bool[leaves, values]."""
 
     def __init__(self, groups: PublishedGroups, sensitive: int, i: int, leaves: Ints, values: Mask) -> None:
         blocks = groups.blocks(sensitive)
         assert blocks is not None  # a model looks at it
-        self._patterns, pattern = np.unique(values, axis=0, return_inverse=True)
+        patterns, pattern = np.unique(values, axis=0, return_inverse=True)
         group, leaf, rows = groups.leaves(sensitive, i)
         of_leaf = np.full(int(max(leaves.max(), leaf.max(initial=0))) + 1, -1, dtype=np.int64)
         of_leaf[leaves] = pattern.reshape(-1)
         told = of_leaf[leaf] >= 0
-        pairs = np.stack((group[told], of_leaf[leaf[told]]), axis=1)
-        number, first = number_keys(pairs)
-        self._blocks, self._pairs = blocks, pairs[first]
-        self._rows = np.bincount(number, weights=rows[told]).astype(np.int64)
+        case, self._rows = counted(group[told] * len(patterns) + of_leaf[leaf[told]], rows[told])
+        self._left = Left(replace(blocks, keys=None), case // len(patterns), case % len(patterns), patterns)
 
     def failing(self, model: Model, reference: Reference) -> tuple[float, float, int] | None:
         """l as it is asked, the least that is left, and the rows of people of whom it is too small; None without."""
-        rows, least = 0, []
-        most = int(self._blocks.support.max(initial=1))
-        for part in np.array_split(np.arange(len(self._pairs)), 1 + len(self._pairs) * most // CELLS):
-            left = self._left(part)
-            bad = np.flatnonzero(~model.passes(left, reference))
-            if len(bad):
-                rows += int(self._rows[part[bad]].sum())
-                tightest = model.tightest(left.select(bad), reference)
-                least += [float(value.value or 0) for value in tightest.values if value.parameter == "l"]
-        return (float(parameters_of(model)["l"]), min(least), rows) if rows else None
+        rows, least = 0, math.inf
+        for cases, left in self._left.runs():
+            low, fails = _failing(left, model, reference)
+            rows += int(self._rows[cases][fails].sum())
+            for part in left.portions(np.flatnonzero(fails)):
+                may = part[low[part] < least]  # the others are known to be no less than one that was found
+                if len(may):
+                    tightest = model.tightest(left.counted(may), reference)
+                    least = min(least, *(float(v.value or 0) for v in tightest.values if v.parameter == "l"))
+        return (float(parameters_of(model)["l"]), least, rows) if rows else None
 
-    def _left(self, part: Ints) -> Blocks:
-        """The counts of the values that the pairs of a group and a pattern leave."""
-        blocks = self._blocks.select(self._pairs[part, 0])
-        stays = ~self._patterns[self._pairs[part, 1][blocks.owner], blocks.value]
-        return Blocks.from_pairs(blocks.owner[stays], blocks.value[stays], blocks.count[stays])
+
+def _failing(left: Left, model: Model, reference: Reference) -> tuple[Floats, Mask]:
+    """What l is at least of each case, and which of them fail: by the bounds, and exactly where these do not tell."""
+    bounds = model.bounds_of_l(left, reference) if left.dense else None
+    low, high = bounds or (np.zeros(len(left.block)), np.full(len(left.block), math.inf))
+    required = double(parameters_of(model)["l"])
+    fails: Mask = high < required
+    for part in left.portions(np.flatnonzero(~fails & ~(low >= required))):
+        fails[part] = ~model.passes(left.counted(part), reference)
+    return low, fails

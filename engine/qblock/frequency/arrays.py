@@ -210,6 +210,12 @@ class InMemory:
         return source.keys
 
 
+def counted(keys: Ints, n: Ints) -> tuple[Ints, Ints]:
+    """The distinct ones of whole numbers of at least 0, ascending, and the rows of each. n: of each that is given."""
+    mask = ((1 << int(keys.max(initial=0)).bit_length()) - 1,)
+    return Keys({0: keys}, n).counted(mask, spans_of(mask) or [])
+
+
 @cache
 def sorts_quickly() -> bool:
     """Whether numpy sorts faster on this processor than the embedded database groups."""

@@ -147,6 +147,14 @@ class Coding:
                 words[place.word][here] |= (part.codes[codes[here]] & part.mask(depth)) << place.shift
         return words
 
+    def words_of(self, node: Node, keys: Ints) -> list[Ints]:
+        """Keys by word, int64[R] each, from the codes of a node's labels, int64[R, Q]; the inverse of `keys`."""
+        words: list[Ints] = [np.zeros(len(keys), dtype=np.int64) for _ in range(self.words)]
+        for i, level in enumerate(node):
+            for word, bits in zip(words, self.bits(i, np.full(len(keys), level), keys[:, i]), strict=True):
+                word |= bits
+        return words
+
     def values(self, sensitive: int, words: Sequence[Ints]) -> Ints:
         """int64[R]: the codes of a sensitive attribute."""
         place = self.sensitive[sensitive]
@@ -327,3 +335,19 @@ def positions(keys: Ints, among: Ints) -> Ints:
     place[numbers[: len(among)]] = np.arange(len(among), dtype=np.int64)
     positions_of_keys: Ints = place[numbers[len(among) :]]
     return positions_of_keys
+
+
+def located(words: Sequence[Ints], among: Sequence[Ints], mask: Mask) -> Ints:
+    """int64[R]: where what keys by word have under a mask is among others, which are distinct and have no other bits;
+    -1 where it is not."""
+    place = np.full(len(words[0]), -1, dtype=np.int64)
+    if not len(among[0]):
+        return place
+    known, single = squeezed(among, mask), squeezed(words, mask)
+    if known is None or single is None:
+        masked = [word & bits for word, bits in zip(words, mask, strict=True)]
+        numbers, _ = number_keys(np.concatenate((np.stack(among, axis=1), np.stack(masked, axis=1))))
+        known, single = numbers[: len(among[0])], numbers[len(among[0]) :]
+    order = np.argsort(known)
+    at = np.minimum(np.searchsorted(known[order], single), len(order) - 1)
+    return np.where(known[order[at]] == single, order[at], -1)

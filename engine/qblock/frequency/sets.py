@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from qblock.blocks import Blocks, Floats, Ints
 from qblock.errors import QblockError
 from qblock.frequency.arrays import FrequencySet, InMemory, Sizes, Small, facts_of
-from qblock.frequency.coding import Coding, Mask, by_block, finer, order_of
+from qblock.frequency.coding import Coding, Mask, by_block, finer, located, order_of
 from qblock.frequency.hubs import Hubs, worth_hubs
 from qblock.lattice import Lattice, Node, up
 from qblock.warehouse import queries
@@ -371,6 +371,14 @@ class FrequencySets:
         """The words of the leaves with these values, and the rows (never entities) of each."""
         words, counts = self._fetched(self.lattice.bottom, sensitive)
         return words, counts["r" if self.entities else "n"]
+
+    def leaves_in(self, node: Node, keys: Ints, i: int) -> tuple[Ints, Ints, Ints]:
+        """The leaves of the i-th quasi-identifier in some blocks of a node, int64[L] each: the block's number, the
+        leaf, and the rows (or entities) of the pair. keys: int64[B, Q], of these blocks."""
+        words, counts = self._fetched((*node[:i], 0, *node[i + 1 :]), ())
+        block = located(words, self.coding.words_of(node, keys), self.coding.mask(node))
+        there = block >= 0
+        return block[there], self.coding.codes(i, 0, [word[there] for word in words]), counts["n"][there]
 
     def leaf_sizes(self, sensitive: Sequence[int]) -> tuple[Ints, Ints]:
         """The numbers of rows (never entities) that leaves with these values have, and how many have each."""
