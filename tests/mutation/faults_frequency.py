@@ -105,7 +105,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
         "threads: what was shared stays",
         "warehouse/duckdb.py",
-        "if session is not None and session.shared:",
+        "if session is not None and session.committed:",
         "if session is None:",
         tests=("tests/warehouse/test_beside.py::test_nothing_that_was_shared_is_there_in_the_next_snapshot",),
     ),

@@ -10,8 +10,23 @@ UNCOVERED = "tests/release/test_waiting.py::test_rows_that_no_hierarchy_covers_w
 
 COARSER = "tests/release/test_coarser.py"
 WHERE = "tests/release/test_where.py"
+MEMORY = "tests/warehouse/test_memory.py"
 
 SOURCE: tuple[Mutation, ...] = (
+    Mutation(
+        "a view of the source tells another time once a table was dropped",
+        "warehouse/protocol.py",
+        "if not self._stays or any(map(self._is_computed, self._described)):",
+        "if not self._stays:",
+        tests=(f"{MEMORY}::test_what_is_computed_by_the_time_stays_as_it_is_when_a_table_is_dropped",),
+    ),
+    Mutation(
+        "tables that were dropped stay in memory until the snapshot ends",
+        "warehouse/protocol.py",
+        "if not self._stays or any(map(self._is_computed, self._described)):",
+        "if self._stays:",
+        tests=(f"{MEMORY}::test_a_table_that_was_dropped_takes_no_memory_any_more",),
+    ),
     Mutation(
         "copied server: an empty text is NULL",
         "warehouse/postgresql_copied.py",

@@ -5,9 +5,13 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
+import duckdb
 import pytest
+import sqlalchemy as sa
 
 from qblock.spec.fields import in_bytes
+from qblock.warehouse import TableName
+from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.engines import local_warehouse
 from qblock.warehouse.memory import UNLIMITED, of_client, of_embedded, uncollected
 
@@ -50,3 +54,45 @@ def test_the_database_in_this_process_has_its_share_alone(tmp_path: Path) -> Non
             assert held <= 70_000_000
     finally:
         warehouse.close()
+
+
+NUMBERS = sa.select(sa.literal_column("i").label("i")).select_from(sa.text("range(4000000) r(i)"))
+
+
+def test_a_table_that_was_dropped_takes_no_memory_any_more(tmp_path: Path) -> None:
+    file = tmp_path / "w.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS a")
+    warehouse, held = DuckdbWarehouse(file), "SELECT sum(memory_usage_bytes) FROM duckdb_memory()"
+    for _ in range(2):  # what was committed is not there in the next snapshot
+        with warehouse.snapshot() as session:
+            kept = session.store("kept", sa.select(session.relation(TableName.parse("t")).c.a))
+            large = session.store("large", NUMBERS)
+            assert session.scalar(held) > 20_000_000
+            session.drop(large)
+            assert session.scalar(held) < 10_000_000
+            session.store("large", NUMBERS)
+            session.clear(keep=[kept])
+            assert session.scalar(held) < 10_000_000
+            assert session.scalar(sa.select(sa.func.count()).select_from(kept)) == 1
+    warehouse.close()
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["CREATE VIEW t AS SELECT now()::VARCHAR AS told", "CREATE TABLE t (a INTEGER, told VARCHAR AS (now()::VARCHAR))"],
+    ids=["view", "column"],
+)
+def test_what_is_computed_by_the_time_stays_as_it_is_when_a_table_is_dropped(tmp_path: Path, made: str) -> None:
+    file = tmp_path / "w.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute(made)
+        if "TABLE" in made:
+            connection.execute("INSERT INTO t (a) VALUES (1)")
+    warehouse = DuckdbWarehouse(file)
+    with warehouse.snapshot() as session:
+        query = sa.select(session.relation(TableName.parse("t")).c.told)
+        before = session.scalar(query)
+        session.drop(session.store("other", sa.select(sa.literal_column("1").label("a"))))
+        assert session.scalar(query) == before
+    warehouse.close()

@@ -299,7 +299,7 @@ class DuckdbWarehouse:
                     check_database(self.path, "name a DuckDB file in the URL", InputError)
                     connection.exec_driver_sql(f"ATTACH {quote_text(str(self.path))} AS {SOURCE} (READ_ONLY)")
                     connection.commit()
-            session = Session(connection, facts, beside, self._restrictions)
+            session = Session(connection, facts, beside, self._restrictions, stays=True)
             if self.path is not None:
                 # An attached file's snapshot starts when it is first touched.
                 session.scalar(f"SELECT count(*) FROM duckdb_tables() WHERE database_name = '{SOURCE}'")
@@ -319,7 +319,7 @@ class DuckdbWarehouse:
                 if self.path is not None:
                     connection.exec_driver_sql(f"DETACH DATABASE IF EXISTS {SOURCE}")
             connection.close()
-            if session is not None and session.shared:
+            if session is not None and session.committed:
                 self._engine.dispose()  # with the tables that were committed in it
 
     def close(self) -> None:

@@ -305,7 +305,8 @@ class Session:
 
     engine: its name in ENGINES; files: what it was copied from, where the source is not a table of a database;
     conflicts: how often a replica ended the copy, which was then made anew;
-    max_concurrency: how many threads may call `counts_of` at once, about tables that are shared.
+    max_concurrency: how many threads may call `counts_of` at once, about tables that are shared; committed: whether
+    tables were committed that go with the connection alone.
     """
 
     def __init__(
@@ -314,13 +315,17 @@ class Session:
         facts: Facts,
         beside: DuckdbBeside | None = None,
         restrictions: Restrictions | None = None,
+        *,
+        stays: bool = False,
     ) -> None:
-        """beside: answers what other threads ask about shared tables."""
+        """beside: answers what other threads ask about shared tables; stays: whether nobody can write to the source
+        while it is open, so that every transaction of the session sees the same state of it."""
         self.connection = connection
         self.max_concurrency = 1 if beside is None else beside.max_concurrency
         self._beside = beside
         self._owner = threading.get_ident()
-        self.shared = False
+        self._stays = stays
+        self.shared = self.committed = False
         self.engine = facts.name
         self.files: SourceFacts | None = None
         self.conflicts = 0
@@ -329,6 +334,7 @@ class Session:
         self._facts = facts
         self._described: dict[TableName, dict[str, Column]] = {}
         self._homes: dict[TableName, TableName] = {}
+        self._computed: dict[TableName, bool] = {}
         self._temporary: dict[str, sa.TableClause] = {}
         self._restrictions = dict(restrictions or {})
         self.spellings: dict[tuple[int, str], Any] = {}
@@ -436,7 +442,7 @@ class Session:
         # Other connections see only what is committed; the source is attached read-only, and stays as it is.
         with translated(self._facts):
             self.connection.commit()
-        self.shared = True
+        self.shared = self.committed = True
         return self._keep(sa.table(name, *(sa.column(c.name, c.type) for c in query.selected_columns)))
 
     def _keep(self, table: sa.TableClause) -> sa.TableClause:
@@ -456,15 +462,35 @@ class Session:
 
     def drop(self, table: sa.TableClause) -> None:
         """Drop a temporary table."""
+        self._drop(table)
+        self._let_go()
+
+    def _drop(self, table: sa.TableClause) -> None:
         self.run(f"DROP TABLE {self.dialect.identifier_preparer.format_table(table)}")
         if self._temporary.pop(table.name, None) is not None:
             count_temporary(self.connection, -1)
+
+    def _let_go(self) -> None:
+        """Have the database let go of the memory of tables that were dropped, which DuckDB keeps until the transaction
+        ends: the next one sees the same, but for what is computed by the time at which a transaction began."""
+        if not self._stays or any(map(self._is_computed, self._described)):
+            return
+        with translated(self._facts):
+            self.connection.commit()
+        self.committed = True
+
+    def _is_computed(self, table: TableName) -> bool:
+        """Whether anything of a table may be computed when it is read."""
+        if table not in self._computed:
+            self._computed[table] = self.computed(table) or bool(self.expressions(table))
+        return self._computed[table]
 
     def clear(self, *, keep: Sequence[sa.TableClause] = ()) -> None:
         """Drop the temporary tables that this session made, except those to be kept."""
         kept = {table.name for table in keep}
         for table in [table for table in self._temporary.values() if table.name not in kept]:
-            self.drop(table)
+            self._drop(table)
+        self._let_go()
 
     def end(self) -> None:
         """End the snapshot, with its temporary tables and its locks: nothing is asked of it any more."""
