@@ -13,6 +13,24 @@ STATISTICS = "tests/publish/test_statistics.py"
 
 PUBLISH: tuple[Mutation, ...] = (
     Mutation(
+        "digest: rows of a map that are alike are counted once",
+        "publish/digest.py",
+        "counted = whole(sa.func.sum(texts.c.of) if further else sa.func.count())",
+        "counted = whole(sa.func.count())",
+        tests=(
+            "tests/release/test_later_runs.py::test_values_that_are_equal_and_read_apart_are_published_as_they_read",
+        ),
+    ),
+    Mutation(
+        "digest: values of a map that are equal are one, however they read",
+        "publish/copy.py",
+        "alike = source.compared or all(",
+        "alike = source.session.embedded or all(",
+        tests=(
+            "tests/release/test_later_runs.py::test_values_that_are_equal_and_read_apart_are_published_as_they_read",
+        ),
+    ),
+    Mutation(
         "digest: rows that are alike are one in the list of digests",
         "publish/digest.py",
         "each = sa.func.repeat(h, sa.cast(n, sa.Integer), type_=sa.Text) if repeated else h",

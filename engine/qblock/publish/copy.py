@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,10 @@ from qblock.spec.sections import WEIGHTS_NAME, RangesShown
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES, published_type
 from qblock.warehouse.protocol import Column, RawType, Session, TableName
-from qblock.warehouse.queries import Query
+from qblock.warehouse.queries import Query, whole
 
 SUPPRESSED = "qblock_suppressed"
+REPEATED = "qblock rows"
 BOUNDS = "qblock_bounds"
 PEOPLE = "people"
 
@@ -34,13 +36,15 @@ PEOPLE = "people"
 @dataclass(frozen=True, eq=False)
 class Copy:
     """What a version will hold. query: its rows, without an order; order: the expressions that order them; bounds: of
-    its labels, which are among its columns."""
+    its labels, which are among its columns; different: rows that differ in the source as a map shows it, each with how
+    many there are (REPEATED), where that is quicker to digest."""
 
     columns: tuple[PublishedColumn, ...]
     query: Query
     rows: int
     order: tuple[sa.ColumnElement[Any], ...]
     bounds: tuple[Bound, ...] = ()
+    different: Query | None = None
 
     @property
     def ordered(self) -> Query:
@@ -135,14 +139,50 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
     """The copy of a node that satisfies. Loads the codes of failing blocks, and bounds, into the session that the
     source is in."""
     source = task.source
+    bounds = source_bounds(source, ranges)
+    beside = {
+        name: loaded(source.session, "_".join([BOUNDS, str(i), *map(str, chosen.node)]), bounds[name], h, level)
+        for i, (name, h, level) in enumerate(
+            zip(source.quasi_identifiers, source.hierarchies, chosen.node, strict=True)
+        )
+        if name in bounds and level != source.dimensions[i].height
+    }
+    failing = _failing(source.session, chosen) if chosen.suppressed else None
+    build = partial(_made, chosen=chosen, bounds=bounds, beside=beside, failing=failing)
+    copy = build(source)
+    different = _different(source, copy.columns)
+    if different is None:
+        return copy
+    return replace(copy, different=build(different).query.add_columns(different.relation.c[REPEATED]))
+
+
+def _different(source: SourceTable, columns: Sequence[PublishedColumn]) -> SourceTable | None:
+    """The source with each of its different rows once, and how often it is there; None where that would take longer, or
+    where equal values may read differently. columns: that are published."""
+    names = [name for name, attribute in source.spec.attributes.items() if attribute.role != "identifying"]
+    alike = source.compared or all(source.columns[name].compare_as == source.columns[name].type for name in names)
+    by_people = any(column.role == "people" for column in columns)
+    if source.recoding is None or not source.session.embedded or not alike or by_people:
+        return None
+    read = [c for c in source.relation.c if c.name in (*names, WEIGHT)]
+    query = sa.select(*read, whole(sa.func.count()).label(REPEATED)).select_from(source.relation).group_by(*read)
+    return replace(source, relation=query.subquery("qblock_different"))
+
+
+def _made(
+    source: SourceTable,
+    chosen: Assessment,
+    bounds: Mapping[str, Bound],
+    beside: Mapping[str, sa.FromClause],
+    failing: sa.FromClause | None,
+) -> Copy:
+    """The copy. beside: the tables of bounds; failing: the codes of the blocks that are left out."""
     session, relation = source.session, source.relation
     joined: sa.FromClause = relation
     codes: dict[str, sa.ColumnElement[Any]] = {}
     values: dict[str, sa.ColumnElement[Any]] = {}
     constant = set()
-    bounds = source_bounds(source, ranges)
     for i, (name, level) in enumerate(zip(source.quasi_identifiers, chosen.node, strict=True)):
-        hierarchy = source.hierarchies[i]
         if level == source.dimensions[i].height:
             values[name] = sa.literal_column(f"'{TOP}'", sa.Text)
             constant.add(name)
@@ -154,11 +194,10 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
         values[name] = sa.cast(shown.label, sa.Text)
         codes[f"q{i}"] = shown.code
         if name in bounds:
-            table_name = "_".join([BOUNDS, str(i), *map(str, chosen.node)])
-            beside = loaded(session, table_name, bounds[name], hierarchy, level)
-            joined = joined.outerjoin(beside, beside.c.c == shown.code)
+            table = beside[name]
+            joined = joined.outerjoin(table, table.c.c == shown.code)
             for number, (column, at_worst) in enumerate(zip(bounds[name].columns, bounds[name].open, strict=True)):
-                values[column.name] = sa.func.coalesce(bounds[name].read(beside.c[f"t{number}"], column), at_worst)
+                values[column.name] = sa.func.coalesce(bounds[name].read(table.c[f"t{number}"], column), at_worst)
     columns = columns_of(source.spec, source.columns, session.engine, bounds)
     for column in columns:
         if column.role != "quasi_identifier" and not column.derived:
@@ -175,8 +214,9 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
         values[weight.name] = sa.cast(share, RawType(weight.type))
     selected = [values[c.name].label(quoted_name(c.name, quote=True)) for c in columns]
     query = sa.select(*selected).select_from(joined)
-    if chosen.suppressed:
-        query = query.where(~_suppressed(session, chosen, codes))
+    if failing is not None:
+        same = [failing.c[name] == codes[name] for name in codes]
+        query = query.where(~sa.exists(sa.select(sa.literal_column("1")).select_from(failing).where(*same)))
     # DuckDB refuses to order by a constant, which a column at its top level is.
     varying = [c for c in columns if c.name not in constant and (not c.derived or (weighed and c is weight))]
     texts = [session.text_of(values[c.name], c.kind) if c.kind != "text" else values[c.name] for c in varying]
@@ -197,17 +237,12 @@ def _people_of_blocks(
     return query.group_by(*codes.values()).subquery("qblock_people")
 
 
-def _suppressed(
-    session: Session, chosen: Assessment, codes: dict[str, sa.ColumnElement[Any]]
-) -> sa.ColumnElement[bool]:
+def _failing(session: Session, chosen: Assessment) -> sa.TableClause:
+    """The codes of the blocks that are left out."""
     keys = chosen.counts.keys[~chosen.kept]
-    names = list(codes)
-    arrays = {name: pa.array(np.ascontiguousarray(keys[:, int(name[1:])])) for name in names}
+    arrays = {f"q{i}": pa.array(np.ascontiguousarray(keys[:, i])) for i in range(keys.shape[1])}
     # Several nodes may be tried in one session.
-    name = "_".join([SUPPRESSED, *map(str, chosen.node)])
-    table = session.load(name, pa.table(arrays))
-    same = [table.c[name] == codes[name] for name in names]
-    return sa.exists(sa.select(sa.literal_column("1")).select_from(table).where(*same))
+    return session.load("_".join([SUPPRESSED, *map(str, chosen.node)]), pa.table(arrays))
 
 
 def label_codes(task: Task, node: Sequence[int]) -> list[dict[str, int]]:

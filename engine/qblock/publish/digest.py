@@ -18,15 +18,21 @@ PREFIX = 3
 
 
 def content_digest(
-    session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn], *, repeated: bool = True
+    session: Session,
+    rows: sa.FromClause,
+    columns: Sequence[PublishedColumn],
+    *,
+    repeated: bool = True,
+    number: str | None = None,
 ) -> str:
     """sha256 as hexadecimal text over column names and the sorted digests of all rows.
 
     A row's digest is the sha256 of the texts of its values, each with its length in bytes, so that no two different
     rows read the same; NULL differs from every text. repeated: whether many rows may be alike, as those of a release
-    are; the digest is the same. Raises what the database raises.
+    are; the digest is the same. number: the column that says how many rows each one stands for. Raises what the
+    database raises.
     """
-    groups = session.fetch(digests(session, rows, columns, repeated=repeated)).to_pylist()
+    groups = session.fetch(digests(session, rows, columns, repeated=repeated, number=number)).to_pylist()
     buckets = sorted([row["prefix"], row["n"], row["digest"]] for row in groups)
     content = {"columns": [c.name for c in columns], "rows": sum(b[1] for b in buckets), "buckets": buckets}
     return hashlib.sha256(canonical(content).encode()).hexdigest()
@@ -71,11 +77,21 @@ def _is_read_as_text(column: Column) -> bool:
     return column.kind == "text" and column.type != column.compare_as
 
 
-def digests(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn], *, repeated: bool) -> Query:
+def digests(
+    session: Session,
+    rows: sa.FromClause,
+    columns: Sequence[PublishedColumn],
+    *,
+    repeated: bool,
+    number: str | None = None,
+) -> Query:
     """The statement: one digest for all row digests that begin alike. repeated: whether rows that are alike are hashed
-    and sorted once."""
-    texts = sa.select(session.bytewise(_encoded(session, rows, columns)).label("row")).select_from(rows).subquery()
-    query = sa.select(texts.c.row, (whole(sa.func.count()) if repeated else sa.literal_column("1")).label("n"))
+    and sorted once; number: as of `content_digest`."""
+    text = session.bytewise(_encoded(session, rows, columns)).label("row")
+    further = [] if number is None else [rows.c[number].label("of")]
+    texts = sa.select(text, *further).select_from(rows).subquery()
+    counted = whole(sa.func.sum(texts.c.of) if further else sa.func.count())
+    query = sa.select(texts.c.row, (counted if repeated else sa.literal_column("1")).label("n"))
     row = (query.group_by(texts.c.row) if repeated else query).subquery("qblock_texts")
     hashed = sa.select(session.sha256(row.c.row).label("h"), row.c.n).subquery("qblock_rows")
     h, n = hashed.c.h, hashed.c.n

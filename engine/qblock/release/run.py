@@ -17,7 +17,7 @@ from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept, write
 from qblock.ledger.stamps import ObjectTag, begin, new_stamp
 from qblock.ledger.store import Store
 from qblock.models import Tightest
-from qblock.publish.copy import Copy, copy_of, label_codes
+from qblock.publish.copy import REPEATED, Copy, copy_of, label_codes
 from qblock.publish.digest import content_digest
 from qblock.publish.helpers import Facts, Shown, Version, labels_by_code, shown_of
 from qblock.publish.kept_counts import plain_parts
@@ -96,7 +96,8 @@ class Chosen:
         marks |= {name: leaf_marks(v.hierarchy) for name, v in source.sensitives.items() if name in stated}
         recoding = None if source.recoding is None else source.recoding.stated
         baseline = Kept(copy.columns, references, more, marks, recoding, ranges, spec.coarser, spec.replaced)
-        digest = content_digest(source.session, copy.query.subquery("qblock_copy"), copy.columns)
+        rows, number = (copy.query, None) if copy.different is None else (copy.different, REPEATED)
+        digest = content_digest(source.session, rows.subquery("qblock_copy"), copy.columns, number=number)
         return cls(assessment, label_codes(task, assessment.node), copy, baseline, digest)
 
     def shown(

@@ -170,7 +170,8 @@ def open_source(
     if instead_of is not None:
         session.clear(keep=[dimension.table for _, dimension in loaded.values()])
     admitted = _admit(spec, session, relation, recoding)
-    stored = _scan(admitted, computed=relation is not None)
+    read_again = session.embedded and getattr(relation, "instead", False)  # it is stored already
+    stored = _scan(admitted, computed=relation is not None and not read_again)
     quasi = code_quasi_identifiers(stored, "qblock_dimension_q", published=published, loaded=loaded)
     quarantined = rows_uncovered(stored, quasi)
     released, scanned = admitted, stored

@@ -45,6 +45,8 @@ NAMES = itertools.count()
 LEAF = "qblock leaf"
 """How the columns are named that have the values of quasi-identifiers as the source writes them, where newcomers with
 several rows are told apart by these."""
+PERSON = "qblock person"
+"""The column that says who a row is of."""
 Boxes = dict[tuple[str, ...], int]
 """The part of the tree that each box is, by its labels."""
 
@@ -232,7 +234,8 @@ def leaf_codes(
             that are made of values are those of the whole source.
         columns: of the source.
         person: the name of that column.
-        wanted: the people whose rows are coded, by its only column.
+        wanted: the people whose rows are coded, by its first column; a second one has what stands for them in the
+            answer.
 
     Returns:
         The hierarchies, what each row has in the column, ascending, and int64[N, Q], the codes of its leaves. Rows that
@@ -246,10 +249,12 @@ def leaf_codes(
     quasi = code_quasi_identifiers(scan, f"{prefix}_dimension_")
     if rows_uncovered(scan, quasi):
         scan = without_uncovered(scan, quasi)
-    (who,) = wanted.c
+    who, *named = wanted.c
     chosen = scan.relation.join(wanted, who == scan.relation.c[person])
-    scan = replace(scan, relation=sa.select(*scan.relation.c).select_from(chosen).subquery(f"{prefix}_wanted"))
-    coding, rows, _ = _coded_rows(scan, quasi, f"{prefix}_rows", {"person": scan.relation.c[person]})
+    called = (named[0] if named else scan.relation.c[person]).label(PERSON)
+    read = [column for column in scan.relation.c if column.name != person]
+    scan = replace(scan, relation=sa.select(*read, called).select_from(chosen).subquery(f"{prefix}_wanted"))
+    coding, rows, _ = _coded_rows(scan, quasi, f"{prefix}_rows", {"person": scan.relation.c[PERSON]})
     names = ["person", *(f"k{i}" for i in range(coding.words))]
     fetched = session.fetch(sa.select(*(rows.c[name] for name in names))).sort_by(
         [(name, "ascending") for name in names]

@@ -8,8 +8,9 @@ out.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -68,6 +69,7 @@ class Admission:
     everybody: sa.FromClause | None = field(default=None, init=False)
     _moves: Query | None = field(default=None, init=False)
     _first: sa.ColumnElement[Any] = field(default_factory=sa.null, init=False)
+    _lent: sa.FromClause | None = field(default=None, init=False)
 
     def __call__(self, session: Session, table: sa.FromClause, columns: dict[str, Column]) -> sa.FromClause:
         """The source's table, or a query over it with the columns that a run reads (the login may be granted no other);
@@ -88,7 +90,7 @@ class Admission:
                 self.excluded = crosswalk.lend(gone)
             names = crosswalk.column(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
             if names:
-                self.known = crosswalk.lend(frozen(crosswalk, release))
+                self.known = self._lend_known(crosswalk, session, names)
             self._check_types(session, columns, names)
             known = [v for v in recorded(crosswalk) if v.key.release != release or self._counts(v.key.version)]
             first = first_of(crosswalk, known, self.spec, columns)
@@ -134,19 +136,34 @@ class Admission:
         ledger."""
         return 0 if self._moves is None else int(session.scalar(self._moves))
 
+    def _lend_known(self, crosswalk: Crosswalk, session: Session, layouts: Sequence[str]) -> sa.FromClause:
+        """What is frozen, beside the source. Columns that all of it has in common are not sent for each person."""
+        query, (layout, *others) = frozen(crosswalk, self.spec.release), layouts
+        if others or not session.embedded:
+            return crosswalk.lend(query)
+        rows = query.subquery("qblock_known")
+        self._lent = crosswalk.lend(sa.select(rows.c.entity, rows.c.place, rows.c.version))
+        return sa.select(*self._lent.c, as_text(layout).label("names")).subquery("qblock_known")
+
     def _keep_others(self, session: Session, rows: sa.FromClause, columns: dict[str, Column]) -> None:
         """Keep in `known` only those whose frozen quasi-identifiers are others than those of the source: nobody else's
         differ from them."""
         known = self.known
         if known is None:
             return
-        now, layout = self._now(session, rows, columns)
         self._first = sa.literal(session.scalar(sa.select(self._first)))
-        both = known.join(rows, rows.c[DIGEST] == known.c.entity)
-        others = sa.select(*known.c).select_from(both).where(sa.or_(known.c.place != now, known.c.names != layout))
+        names = self.spec.quasi_identifiers
+        layout = sa.cast(sa.literal(canonical(list(names))), sa.Text)
+        # Each place is taken apart once: to put one together for each person takes longer.
+        places = _each(session, known.c.place, lambda text: [part_of(text, i) for i in range(len(names))])
+        now = [session.text_of(rows.c[name], columns[name].kind) for name in names]
+        differ = [text.is_distinct_from(places.c[f"v{i}"]) for i, text in enumerate(now)]
+        both = known.join(rows, rows.c[DIGEST] == known.c.entity).join(places, places.c.text == known.c.place)
+        others = sa.select(*known.c).select_from(both).where(sa.or_(known.c.names != layout, *differ))
         self.known = session.store(fresh_name(), others.distinct())
-        if isinstance(known, sa.TableClause):
-            session.drop(known)
+        for table in (places, self._lent, known):
+            if isinstance(table, sa.TableClause):
+                session.drop(table)
 
     def _now(
         self, session: Session, rows: sa.FromClause, columns: dict[str, Column]
@@ -258,6 +275,25 @@ def freeze(crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> N
     crosswalk.own.drop(new)
 
 
+def _each(
+    session: Session, text: sa.ColumnElement[Any], parts: Callable[[sa.ColumnElement[Any]], Sequence[Any]]
+) -> sa.TableClause:
+    """The different texts of a column (text), and the parts of each (v0, v1, ...): many people share one.
+
+    Stored, since DuckDB takes the texts apart after the join otherwise.
+    """
+    texts = sa.select(text.label("text")).distinct().subquery("qblock_texts")
+    values = [value.label(f"v{i}") for i, value in enumerate(parts(texts.c.text))]
+    return session.store(fresh_name(), sa.select(texts.c.text, *values))
+
+
+def _parts(
+    session: Session, columns: Mapping[str, Column], names: Sequence[str], text: sa.ColumnElement[Any]
+) -> list[sa.Label[Any]]:
+    """The values of columns whose texts were joined into one."""
+    return [session.convert(part_of(text, i), columns[name]).label(name) for i, name in enumerate(names)]
+
+
 def _position(layout: str, name: str) -> int | None:
     names = json.loads(layout)
     return names.index(name) if name in names else None
@@ -367,12 +403,16 @@ class ShownState:
         new = load_texts(session, entity=rows, place=[row.place for row in rows.values()], value=values, weight=given)
         both = (sa.select(of.c.entity, of.c.place, of.c.value, of.c.weight) for of in (kept, new))
         state = sa.union_all(*both).subquery("qblock_state")
+        split: list[sa.TableClause] = []
         if self.spec.bundles:
             most = max(int(longest or 1), *(len(rows_of(value)) for value in values), 1)
             shown = self._rows(session, state, columns, most)
         else:
-            values_of = self._values(session, state, columns)
-            shown = sa.select(state.c.entity.label(DIGEST), state.c.weight.label(WEIGHT), *values_of)
+            texts = ((state.c.place, self.layout.quasi), (state.c.value, self.layout.valued))
+            if session.embedded:
+                parts = partial(_parts, session, columns)
+                split = [_each(session, text, partial(parts, names)) for text, names in texts]
+            shown = self._people(session, state, columns, split)
         if session.embedded:
             # It is read several times, and to take texts apart is most of what that costs.
             stored = session.store(fresh_name(), shown)
@@ -394,10 +434,22 @@ class ShownState:
         stated = self.stated.get(cell)
         return "1" if stated is None else repr(stated.weight)
 
+    def _people(
+        self, session: Session, state: sa.FromClause, columns: dict[str, Column], split: Sequence[sa.FromClause]
+    ) -> Query:
+        """The people of a state. split: its places and values, where they were taken apart before."""
+        who = [state.c.entity.label(DIGEST), state.c.weight.label(WEIGHT)]
+        if not split:
+            return sa.select(*who, *self._values(session, state, columns))
+        places, values = split
+        joined = state.join(places, places.c.text == state.c.place).join(values, values.c.text == state.c.value)
+        read = [places.c[f"v{i}"].label(name) for i, name in enumerate(self.layout.quasi)]
+        read += [values.c[f"v{i}"].label(name) for i, name in enumerate(self.layout.valued)]
+        return sa.select(*who, *read).select_from(joined)
+
     def _values(self, session: Session, state: sa.FromClause, columns: dict[str, Column]) -> list[sa.Label[Any]]:
-        named = [(name, state.c.place, i) for i, name in enumerate(self.layout.quasi)]
-        named += [(name, state.c.value, i) for i, name in enumerate(self.layout.valued)]
-        return [session.convert(part_of(text, i), columns[name]).label(name) for name, text, i in named]
+        of_place = _parts(session, columns, self.layout.quasi, state.c.place)
+        return of_place + _parts(session, columns, self.layout.valued, state.c.value)
 
     def _rows(self, session: Session, units: sa.FromClause, columns: dict[str, Column], longest: int) -> Query:
         """The rows of units, each with the name of its unit; in the place of the entity the digest of its person."""

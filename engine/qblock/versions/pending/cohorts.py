@@ -22,10 +22,12 @@ from qblock.versions.batching.cohort import Together
 from qblock.versions.batching.proposals import Due, every
 from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Block
-from qblock.versions.crosswalk import Crosswalk, load_texts
+from qblock.versions.crosswalk import Crosswalk, fresh_name, load_texts
 from qblock.versions.recorded import DIGEST, first_of, leaf_of, person_of, recorded
 from qblock.warehouse.protocol import TableName
 
+ENTITY = "qblock of whom"
+"""The column that has the entity of a row as it is in the source."""
 LEAST = 25
 """People of a box at least: of 737 boxes of so many none failed, of 1,951 boxes of 10 people 37 (releases.md)."""
 
@@ -96,7 +98,12 @@ class Division:
         spec, columns = self.recoding.spec, self.recoding.before
         session = self._source.session
         wanted = load_texts(session, entity=sorted(people))
-        hierarchies, who, codes = leaf_codes(spec, session, self._everybody(), columns, DIGEST, wanted)
+        if session.embedded and not spec.by_leaves:
+            known = self._known(wanted)
+            hierarchies, who, codes = leaf_codes(spec, session, self._rows(), columns, ENTITY, known)
+            session.drop(known)
+        else:
+            hierarchies, who, codes = leaf_codes(spec, session, self._everybody(), columns, DIGEST, wanted)
         session.drop(wanted)
         # The rows of a unit are at one leaf.
         of_unit = np.unique(np.array(who, dtype=str), return_index=True)[1].tolist()
@@ -117,6 +124,23 @@ class Division:
             shown.append(sorted({(text, label.level, label.form, label.leaves) for text, label in pairs}))
         self.stated = {**stated_map(tree, read, parts), "first": self._first, "labels": shown}
         return [(labels[part], members[part]) for part in parts]
+
+    def _known(self, wanted: sa.FromClause) -> sa.TableClause:
+        """The entities of some people, whose digests the source has already, and these."""
+        rows, entity = self._source.relation, self.recoding.spec.entity
+        assert entity is not None
+        query = sa.select(rows.c[entity].label(ENTITY), rows.c[DIGEST]).select_from(rows)
+        return self._source.session.store(
+            fresh_name(), query.where(rows.c[DIGEST].in_(sa.select(wanted.c.entity))).distinct()
+        )
+
+    def _rows(self) -> sa.FromClause:
+        """The rows of the source as it is, with entities."""
+        spec, session, columns = self.recoding.spec, self._source.session, self.recoding.before
+        table = session.relation(TableName.parse(spec.source.table))
+        assert spec.entity is not None
+        entity = session.comparable(table.c[spec.entity], columns[spec.entity]).label(ENTITY)
+        return sa.select(*(table.c[name] for name in spec.quasi_identifiers), entity).subquery("qblock_everybody")
 
     def _everybody(self) -> sa.FromClause:
         """The rows of the source as it is, with digests."""

@@ -30,7 +30,17 @@ from qblock.versions.pending.state import (
     units_in,
     units_of,
 )
-from qblock.versions.recorded import LEAF_NAME, UNIT, UNPROTECTED, Candidate, coded, entity_of, load_labels, recorded
+from qblock.versions.recorded import (
+    DIGEST,
+    LEAF_NAME,
+    UNIT,
+    UNPROTECTED,
+    Candidate,
+    coded,
+    entity_of,
+    load_labels,
+    recorded,
+)
 from qblock.versions.texts import (
     AT_LEAF,
     block_name,
@@ -53,6 +63,10 @@ OTHER_COLUMNS = (
     "those whom the source has no more are shown as they were; nothing is published. Write the columns as they were, "
     "or {unprotected}"
 )
+
+
+KIND, VALUE = "qblock kind", "qblock value"
+"""Columns beside those of the source: how somebody differs (new, left, value), and the value there."""
 
 
 @dataclass(frozen=True)
@@ -103,35 +117,57 @@ def differences(
         )
         gone |= frozenset(crosswalk.column(erased))
     state = crosswalk.lend(sa.select(t.shown.c.entity, t.shown.c.value).where(t.shown.c.release == release))
-    present, units, out = _present(crosswalk, source, node, layout, withdrawn), 0, dict[str, str]()
-    if source.spec.bundles:
-        present, units, out = _units(crosswalk, source, node, present)
-    rows = present.subquery("qblock_present")
+    units, out = 0, dict[str, str]()
     pending = load_texts(session, entity=sorted(wanted))
-    both = rows.outerjoin(state, state.c.entity == rows.c.entity, full=True)
-    new = state.c.entity.is_(None)
-    codes = [c for c in rows.c if c.name.startswith("q")]
-    query = (
-        sa.select(
-            sa.func.coalesce(rows.c.entity, state.c.entity).label("entity"),
-            sa.case((new, "new"), (rows.c.entity.is_(None), "left"), else_="value").label("kind"),
-            rows.c.value,
-            sa.case((new, rows.c.place)).label("place"),
-            *codes,
-        )
-        .select_from(both)
-        .where(
-            sa.or_(
-                new,
-                rows.c.entity.is_(None),
-                rows.c.value != state.c.value,
-                rows.c.entity.in_(sa.select(pending.c.entity)),
-            )
-        )
-    )
+    if source.spec.bundles:
+        present, units, out = _units(crosswalk, source, node, _present(crosswalk, source, node, layout, withdrawn))
+        query = _differing(present, state, pending)
+    else:
+        query = _differing(_people(crosswalk, source, layout, withdrawn), state, pending)
+        query = _placed(replace(source, relation=query.subquery("qblock_differing")), node, layout)
     labels = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
     changes = replace(_sorted(session.fetch(query), labels, gone), units=units, out=out)
     return _by_rows(changes) if source.spec.by_rows else changes
+
+
+def _differing(query: Query, state: sa.FromClause, wanted: sa.FromClause) -> Query:
+    """Of whom the source and the state differ, or who is wanted. query: of the source, entity and value first; what
+    else it has is told of them, too."""
+    rows = query.subquery("qblock_present")
+    entity, value, *further = rows.c
+    new = state.c.entity.is_(None)
+    return (
+        sa.select(
+            sa.func.coalesce(entity, state.c.entity).label(DIGEST),
+            sa.case((new, "new"), (entity.is_(None), "left"), else_="value").label(KIND),
+            value.label(VALUE),
+            *further,
+        )
+        .select_from(rows.outerjoin(state, state.c.entity == entity, full=True))
+        .where(
+            sa.or_(new, entity.is_(None), value != state.c.value, entity.in_(sa.select(wanted.c.entity))),
+        )
+    )
+
+
+def _people(crosswalk: Crosswalk, source: SourceTable, layout: Layout, withdrawn: Collection[str]) -> Query:
+    """Who is in the source, with the value, and the quasi-identifiers as they are there."""
+    query = sa.select(
+        entity_of(crosswalk, source).label(DIGEST),
+        join_texts(texts_of(source, layout.valued)).label(VALUE),
+        *(source.relation.c[name] for name in layout.quasi),
+    ).select_from(source.relation)
+    return _without(source, query, withdrawn)
+
+
+def _placed(differing: SourceTable, node: Node, layout: Layout) -> Query:
+    """The same with the place of who is new, and the codes. differing: the source with those alone who differ: few."""
+    rows, (joined, codes) = differing.relation, coded(differing, node)
+    return sa.select(
+        *(rows.c[name] for name in (DIGEST, KIND, VALUE)),
+        sa.case((rows.c[KIND] == "new", join_texts(texts_of(differing, layout.quasi)))).label("place"),
+        *(code.label(f"q{i}") for i, code in codes.items()),
+    ).select_from(joined)
 
 
 def _present(
@@ -145,11 +181,15 @@ def _present(
         *(code.label(f"q{i}") for i, code in codes.items()),
         *(source.relation.c[name].label("leaf") for name in (LEAF_NAME,) if name in source.relation.c),
     ).select_from(joined)
+    return _without(source, query, withdrawn)
+
+
+def _without(source: SourceTable, query: Query, withdrawn: Collection[str]) -> Query:
     if not withdrawn:
         return query
     rows = query.subquery("qblock_rows")
     absent = load_texts(source.session, entity=sorted(withdrawn))
-    return sa.select(*rows.c).where(rows.c.entity.not_in(sa.select(absent.c.entity)))
+    return sa.select(*rows.c).where(next(iter(rows.c)).not_in(sa.select(absent.c.entity)))
 
 
 def _units(crosswalk: Crosswalk, source: SourceTable, node: Node, present: Query) -> tuple[Query, int, dict[str, str]]:
@@ -213,16 +253,16 @@ def _sorted(table: pa.Table, labels: Sequence[Sequence[str]], gone: frozenset[st
     left: set[str] = set()
     values: dict[str, str] = {}
     for row in table.to_pylist():
-        entity = row["entity"]
-        if row["kind"] == "new":
+        entity = row[DIGEST]
+        if row[KIND] == "new":
             block = tuple(texts[row.get(f"q{i}", 0)] for i, texts in enumerate(labels))
-            newcomers[entity] = Newcomer(block, row["place"], row["value"])
+            newcomers[entity] = Newcomer(block, row["place"], row[VALUE])
         elif entity in gone:
             continue
-        elif row["kind"] == "left":
+        elif row[KIND] == "left":
             left.add(entity)
         else:
-            values[entity] = row["value"]
+            values[entity] = row[VALUE]
     return Differences(newcomers, frozenset(left), values, gone)
 
 
