@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -230,6 +232,28 @@ def entity_of(crosswalk: Crosswalk, source: SourceTable) -> sa.ColumnElement[Any
     first = first_of(crosswalk, recorded(crosswalk), source.spec, source.columns)
     text = entity_text(source.session, source.expression(source.spec.entity), column, first)
     return crosswalk.entity(text, source.relation)
+
+
+@contextmanager
+def identified(crosswalk: Crosswalk, task: Task) -> Iterator[Task]:
+    """A task whose rows have the digests of their entities: where they are computed in this process, and several
+    statements ask for them, once."""
+    source, spec, session = task.source, task.spec, task.source.session
+    rows, column = source.relation, source.columns[spec.entity] if spec.entity is not None else None
+    # Values that are equal and read apart have other digests.
+    alike = column is not None and (source.compared or column.compare_as == column.type)
+    has_digests = not isinstance(rows, sa.TableClause) and DIGEST in rows.c
+    if spec.entity is None or not session.embedded or has_digests or spec.bundles or not alike:
+        yield task
+        return
+    entity = rows.c[spec.entity]
+    who = sa.select(entity.label("entity"), entity_of(crosswalk, source).label("digest")).select_from(rows)
+    known = session.store(fresh_name(), who)
+    both = sa.select(*rows.c, known.c.digest.label(DIGEST)).select_from(rows.join(known, known.c.entity == entity))
+    of_whom = copy(task)
+    of_whom.source = replace(source, relation=both.subquery("qblock_identified"))
+    yield of_whom
+    session.drop(known)
 
 
 def person_of(

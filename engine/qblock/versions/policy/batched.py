@@ -37,7 +37,7 @@ from qblock.versions.pending.state import (
 )
 from qblock.versions.policy import common
 from qblock.versions.policy.common import Reopen, Restart, TogetherRefused
-from qblock.versions.recorded import UNPROTECTED, Candidate, recorded
+from qblock.versions.recorded import UNPROTECTED, Candidate, identified, recorded
 from qblock.versions.withdrawals import NOBODY
 from qblock.warehouse.memory import uncollected
 from qblock.warehouse.protocol import Column, Session, TableName
@@ -223,7 +223,8 @@ class Batched:
         shown: Collection[int],
         reserve: Callable[[int], str],
     ) -> Restart | None:
-        with open_crosswalk(self.store, task.source.session, read_only=self.dry) as crosswalk:
+        session = task.source.session
+        with open_crosswalk(self.store, session, read_only=self.dry) as crosswalk, identified(crosswalk, task) as task:
             proposed = common.propose(crosswalk, self.store, task, chosen, version, shown)
             again = self._as_edited(crosswalk, proposed)
             if again is not None:

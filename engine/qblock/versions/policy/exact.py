@@ -19,7 +19,7 @@ from qblock.versions.gate import Verdict, check, members_of
 from qblock.versions.pending.state import set_down
 from qblock.versions.policy import common
 from qblock.versions.policy.common import Reopen, Restart, TogetherRefused
-from qblock.versions.recorded import Candidate, recorded
+from qblock.versions.recorded import Candidate, identified, recorded
 from qblock.versions.withdrawals import NOBODY, Batch, failed
 from qblock.warehouse.protocol import Column, Session
 
@@ -71,7 +71,8 @@ class Exact:
         shown: Collection[int],
         reserve: Callable[[int], str],
     ) -> Restart | None:
-        with open_crosswalk(self.store, task.source.session, read_only=self.dry) as crosswalk:
+        session = task.source.session
+        with open_crosswalk(self.store, session, read_only=self.dry) as crosswalk, identified(crosswalk, task) as task:
             proposed = common.propose(crosswalk, self.store, task, chosen, version, shown)
             verdict = check(crosswalk, self.spec, references, proposed)
             common.note_edits(crosswalk, self.spec, proposed, self.notes)
