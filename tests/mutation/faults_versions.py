@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutation.mutation import Mutation
 
+ALTERED = "tests/release/test_altered_crosswalk.py"
 APART = "tests/versions/test_apart.py"
 HASHES = "tests/release/test_hashes.py"
 ATTACKER = "tests/versions/test_attacker.py"
@@ -51,7 +52,7 @@ VERSIONS: tuple[Mutation, ...] = (
     Mutation(
         "crosswalk: its digests are not compared with those of the ledger",
         "release/private_state.py",
-        "problems = integrity.problems(known.parts, crosswalk.parts)",
+        "problems = integrity.problems(known.parts, parts)",
         "problems = []",
         tests=(
             "tests/release/test_altered_crosswalk.py"
@@ -282,6 +283,27 @@ VERSIONS: tuple[Mutation, ...] = (
         tests=(
             "tests/release/test_type_classes.py::test_a_release_that_lags_keeps_a_type_that_holds_whom_it_still_shows",
         ),
+    ),
+    Mutation(
+        "private state: a run decides by tables of which marks alone were compared",
+        "release/apply.py",
+        "        run.compare_in_full()\n",
+        "",
+        tests=(f"{ALTERED}::test_rows_that_have_the_mark_of_others_are_found_before_anything_is_decided",),
+    ),
+    Mutation(
+        "private state: a table that was marked counts as it was, whatever is in it",
+        "versions/integrity.py",
+        "return kept is not None and kept == marks(own, t, release)",
+        "return kept is not None",
+        tests=(f"{ALTERED}::test_marks_tell_what_was_done_to_a_table",),
+    ),
+    Mutation(
+        "private state: where marks do nobody counts the rows of older versions",
+        "versions/integrity.py",
+        "or name == _name(t.row.name, newest)",
+        'or name.startswith(f"{t.row.name}/")',
+        tests=(f"{ALTERED}::test_where_marks_do_the_rows_of_older_versions_are_counted_too",),
     ),
     Mutation(
         "hashes: a cluster is lent the key",

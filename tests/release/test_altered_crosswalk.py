@@ -17,6 +17,7 @@ from qblock.release.erase import erase
 from qblock.release.move import move
 from qblock.release.rekey import rekey
 from qblock.release.verify import verify
+from qblock.versions import crosswalk as crosswalk_module
 from qblock.versions import integrity
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk, tables
 from qblock.versions.policy import batched
@@ -129,6 +130,79 @@ def test_versions_that_are_all_of_the_source_notice_it_too(make_job: MakeJob) ->
     job.run()
     check_noticed(job, EXACT)
     assert job.run().status == "unchanged"
+
+
+def quiet(make_job: MakeJob) -> Job:
+    """The same, and a run that found nothing new has marked what it found."""
+    job = weeks(make_job)
+    assert job.run().status == "unchanged"
+    return job
+
+
+@pytest.fixture
+def in_full(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether digests were computed of the tables that have a row for each person, of each time any were."""
+    found: list[bool] = []
+
+    def recorded(*given: Any, **named: Any) -> Any:
+        found.append(not named.get("without"))
+        return integrity.all_parts(*given, **named)
+
+    monkeypatch.setattr(crosswalk_module, "all_parts", recorded)
+    return found
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_a_run_that_decides_nothing_compares_marks_and_one_that_decides_digests(
+    make_job: MakeJob, in_full: list[bool]
+) -> None:
+    job = quiet(make_job)
+    in_full.clear()
+    assert job.run().status == "unchanged"
+    assert in_full == [False]
+    in_full.clear()
+    job.run(force=True)
+    assert in_full == [True]
+    assert job.run().status == "unchanged"
+    in_full.clear()
+    insert(job, "m:q:b")
+    assert job.run().status == "published"
+    assert in_full == [False, True]
+    assert not verify(job.spec).problems
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+@pytest.mark.parametrize("name", ["crosswalk", "crosswalk_frozen", "crosswalk_episode", "crosswalk_shown"])
+def test_marks_tell_what_was_done_to_a_table(make_job: MakeJob, in_full: list[bool], name: str) -> None:
+    job = quiet(make_job)
+    in_full.clear()
+    check_noticed(job, [name])
+    assert True in in_full
+    assert job.run().status == "unchanged"
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_where_marks_do_the_rows_of_older_versions_are_counted_too(make_job: MakeJob) -> None:
+    job = quiet(make_job)
+    rows = rows_of(job, "crosswalk")
+    assert {row["version"] for row in rows} == {1, 2}
+    write(job, "crosswalk", [row for row in rows if row["version"] == 2])
+    check_refused(job, r"the crosswalk lacks 4 of 4 rows of who is shown where in version 1")
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_rows_that_have_the_mark_of_others_are_found_before_anything_is_decided(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = quiet(make_job)
+    with open_crosswalk(store_of(job.spec), read_only=True) as crosswalk:
+        made = integrity.marks(crosswalk.own, crosswalk.tables, job.spec.release)
+    rows = rows_of(job, "crosswalk_shown")
+    write(job, "crosswalk_shown", [{**rows[0], "value": "z"}, *rows[1:]])
+    monkeypatch.setattr(integrity, "marks", lambda *_: made)
+    assert job.run().status == "unchanged"  # by which nothing is shown
+    insert(job, "m:q:b")
+    check_refused(job, "what the newest version shows of whom in the crosswalk were altered")
 
 
 def test_a_run_counts_the_rows_of_older_versions_and_verify_reads_them(make_job: MakeJob) -> None:

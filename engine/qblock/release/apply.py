@@ -167,6 +167,7 @@ class Snapshot(Step):
         if is_unchanged(run):
             run.stay()
             return None
+        run.compare_in_full()
         if stated is not None:
             # The boxes of a published map may have fewer people by now: `search.box` was asked of the first version.
             spec = replace(spec, search=replace(spec.search, box=None))

@@ -109,7 +109,10 @@ class CheckPrivateState(Step):
     def perform(self, job: Job) -> None:
         # First: what another release left is not ours to settle, and what a move has not finished has its earlier name.
         job.settle_identity()
-        for note in private_state.check(job.spec, job.store, job.target, joint=self.joint):
+        marked = job.may_decide_nothing
+        comparison = private_state.check(job.spec, job.store, job.target, joint=self.joint, marked=marked)
+        job.marked = comparison.marked
+        for note in private_state.notes(self.release, comparison):
             job.reporter.report(note)
             job.notes.append(note)
         job.state_known = True
@@ -239,11 +242,14 @@ class Job:
     """One run of a job on a release. id: as the ledger has it; lock_held: what is let go at its end; transaction: what
     is open in between; ledger_ready: failures can be recorded; identity_known: source and view are those of the
     release; state_known: ledger and versions know of each other; unchanged: nothing was to be done; published: readers
-    see something else now. builds: whether it makes versions, which go with a run that fails."""
+    see something else now. builds: whether it makes versions, which go with a run that fails; may_decide_nothing:
+    whether it may end before it looks at people; marked: whether of these marks alone were compared
+    (`compare_in_full`)."""
 
     identity: Identity
     lock: HeldLock
     builds = True
+    may_decide_nothing = marked = False
 
     def __init__(self, plan: Plan, reporter: Reporter | None = None) -> None:
         self.plan = plan
@@ -300,6 +306,12 @@ class Job:
         private_state.check_identity(self.spec, self.store, self.identity)
         move.finish(self.spec, self.store, self.target)
         self.identity_known = True
+
+    def compare_in_full(self) -> None:
+        """Before anything is decided: compare digests of private state where marks were compared. Raises Refused."""
+        if self.marked:
+            private_state.check(self.spec, self.store, self.target, joint=self.spec.checked_together)
+            self.marked = False
 
     def clear_leftovers(self) -> None:
         """Refuse what readers may not hold beside each other, and settle what stopped runs have left."""

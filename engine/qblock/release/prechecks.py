@@ -27,6 +27,7 @@ from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.version import __version__
 from qblock.versions.admission import Admission
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk, record_with
+from qblock.versions.integrity import marks
 from qblock.versions.pending.state import decided, keep_result, result_of
 from qblock.versions.people import Turnover, keep_turnover, turnover
 from qblock.versions.policy import common
@@ -183,7 +184,7 @@ def remember(run: Run) -> None:
         return
     remembered = {"fingerprint": run.fingerprint, "result": run.result().to_dict(), **policy.as_remembered()}
     with open_crosswalk(run.store) as crosswalk:
-        keep_result(crosswalk, run.spec.release, remembered)
+        _keep(crosswalk, run.spec.release, remembered)
 
 
 def remember_next(run: Run) -> None:
@@ -206,7 +207,13 @@ def remember_next(run: Run) -> None:
     remembered = {"result": later.result().to_dict(), "counts": True, **following.as_remembered()}
     with open_crosswalk(run.store) as crosswalk:
         remembered["fingerprint"] = _fingerprint(crosswalk, spec, ledger, policy.seen)
-        keep_result(crosswalk, spec.release, remembered)
+        _keep(crosswalk, spec.release, remembered)
+
+
+def _keep(crosswalk: Crosswalk, release: str, remembered: Mapping[str, Any]) -> None:
+    """Keep it with marks of the tables that the next run compares digests of before it decides anything."""
+    of_people = marks(crosswalk.own, crosswalk.tables, release)
+    keep_result(crosswalk, release, {**remembered, **({} if of_people is None else {"marks": of_people})})
 
 
 def is_unchanged(run: Run) -> bool:

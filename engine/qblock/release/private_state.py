@@ -18,7 +18,7 @@ from qblock.ledger.store import OPEN_SECONDS, Store
 from qblock.publish.targets import Identity, Target
 from qblock.spec import Spec
 from qblock.versions import integrity
-from qblock.versions.crosswalk import Contents, contents, lacking
+from qblock.versions.crosswalk import Contents, contents, lacking, tables
 
 TRIES = 4
 """How often it is read again while other runs go on."""
@@ -27,23 +27,34 @@ TRIES = 4
 @dataclass(frozen=True)
 class Comparison:
     """What was compared. problems: what is there and not known, or the other way round, one sentence each; seen: the
-    version that readers see; newest: the one that the ledger has shown last."""
+    version that readers see; newest: the one that the ledger has shown last; marked: whether marks of large tables of
+    the crosswalk were compared in the place of digests."""
 
     problems: list[str]
     seen: int | None
     newest: int | None
+    marked: bool = False
 
 
 def compare(
-    spec: Spec, store: Store, target: Target, *, joint: bool, seconds: float = 0, quick: bool = True
+    spec: Spec,
+    store: Store,
+    target: Target,
+    *,
+    joint: bool,
+    seconds: float = 0,
+    quick: bool = True,
+    marked: bool = False,
 ) -> Comparison:
     """Compare what is published and kept, and the crosswalk, with the ledger. Reads only.
 
     joint: whether the versions are checked together, so that the crosswalk must hold what the ledger has shown;
     seconds: to wait for another process that has the crosswalk open, under the release's lock; 0 without it, to leave
-    the crosswalk out then; quick: as of `integrity.all_parts`.
+    the crosswalk out then; quick: as of `integrity.all_parts`; marked: whether marks do for a run that decides nothing.
     """
-    comparison, head = _compared(spec, store, target, joint, seconds, quick)
+    comparison, head = _compared(spec, store, target, joint, seconds, quick, marked)
+    if marked and comparison.problems:
+        comparison, head = _compared(spec, store, target, joint, seconds, quick)
     # Without the lock, a run may have continued between two reads.
     for _ in range(TRIES if comparison.problems and not seconds else 0):
         before, (comparison, head) = head, _compared(spec, store, target, joint, seconds, quick)
@@ -53,14 +64,17 @@ def compare(
 
 
 def _compared(
-    spec: Spec, store: Store, target: Target, joint: bool, seconds: float, quick: bool
+    spec: Spec, store: Store, target: Target, joint: bool, seconds: float, quick: bool, marked: bool = False
 ) -> tuple[Comparison, str | None]:
     """With the head of the ledger, as it was read last."""
     # The ledger last: whatever another run shows meanwhile is in it before it is in its place.
     tags = target.tags()
-    crosswalk = contents(store, spec.release, seconds, quick=quick) if joint else None
+    crosswalk = contents(store, spec.release, seconds, quick=quick, marked=marked) if joint else None
     with store.read() as reader:
         known, head = Written.of(reader, spec.release), reader.head(spec.release)
+    if crosswalk is not None and crosswalk.marked and known.parts.before is not None:
+        # Which of two states is there, a digest tells.
+        crosswalk = contents(store, spec.release, seconds, quick=quick)
     problems = []
     # A table of PostgreSQL is made in the transaction of its event, a file of DuckDB before it.
     staged = store.atomic
@@ -81,7 +95,8 @@ def _compared(
     seen = next((tag.version for tag in tags if tag.shown), known.pointer if store.atomic else None)
     landing = any(event.state == "checked" and event.version == seen for event in known.events[-1:])
     newest = next(reversed(known.shown), None)
-    return Comparison(problems, seen, seen if landing else newest), head
+    is_marked = crosswalk is not None and crosswalk.marked
+    return Comparison(problems, seen, seen if landing else newest, is_marked), head
 
 
 def _problems_beside(store: Store, name: str, seconds: float, quick: bool) -> list[str]:
@@ -126,7 +141,11 @@ def _crosswalk_problems(known: Written, crosswalk: Contents, store: Store) -> li
     if missing:
         problems.append(lacking(store, missing, there=crosswalk.there))
     if not problems and crosswalk.there:
-        problems = integrity.problems(known.parts, crosswalk.parts)
+        parts = crosswalk.parts
+        if crosswalk.marked:
+            newest = max(crosswalk.versions, default=None)
+            parts = integrity.with_marked(known.parts, parts, tables(store.engine), newest)
+        problems = integrity.problems(known.parts, parts)
     return problems[:SHOWN]
 
 
@@ -185,12 +204,17 @@ def refusal(store: Store, release: str, problems: list[str]) -> str:
     )
 
 
-def check(spec: Spec, store: Store, target: Target, *, joint: bool) -> list[str]:
-    """Notes for the person who runs the job. Raises Refused where the ledger does not know what is there."""
-    release = spec.release
-    comparison = compare(spec, store, target, joint=joint, seconds=OPEN_SECONDS)
+def check(spec: Spec, store: Store, target: Target, *, joint: bool, marked: bool = False) -> Comparison:
+    """What was compared, under the release's lock; marked: as of `compare`. Raises Refused where the ledger does not
+    know what is there."""
+    comparison = compare(spec, store, target, joint=joint, seconds=OPEN_SECONDS, marked=marked)
     if comparison.problems:
-        raise Refused(refusal(store, release, comparison.problems))
+        raise Refused(refusal(store, spec.release, comparison.problems))
+    return comparison
+
+
+def notes(release: str, comparison: Comparison) -> list[str]:
+    """Notes for the person who runs the job."""
     if comparison.seen in (None, comparison.newest):
         return []
     return [

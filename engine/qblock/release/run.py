@@ -211,6 +211,7 @@ class Run(Job):
         self.stamp = new_stamp()
         self.progress = progress
         self.force = self.policy.forced = force
+        self.may_decide_nothing = not force
         self.reserved = False
         self.counted: Counted | None = None
         self.named: NamedMap | None = None

@@ -23,7 +23,7 @@ from qblock.ledger.parts import Parts
 from qblock.ledger.stamps import SHOWN
 from qblock.ledger.store import Store
 from qblock.resources import sql_text
-from qblock.versions.integrity import Sums, all_parts, digests_kept, record_digests, sums_of
+from qblock.versions.integrity import Sums, all_parts, digests_kept, is_as_marked, record_digests, sums_of
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query
@@ -351,6 +351,8 @@ class Tables:
         """Those of which a version has its own rows."""
         self.padded = (self.waiting, self.turnover)
         """Those that have rows of nobody, too (`pad`)."""
+        self.of_people = (self.row, self.frozen, self.episode, self.shown)
+        """Those that have a row for each person."""
         self.of_entities = [relation for relation in metadata.tables.values() if "entity" in relation.c]
         """All tables that hold digests of entities."""
 
@@ -409,24 +411,28 @@ def pad(crosswalk: Crosswalk, table: sa.Table, release: str, **same: Any) -> Non
 @dataclass(frozen=True)
 class Contents:
     """versions: of a release, with their stamps; out: how many people have left it; parts: the digests of all that is
-    kept of it; beside: the releases that name it as their audience; there: whether there is a crosswalk at all."""
+    kept of it; beside: the releases that name it as their audience; there: whether there is a crosswalk at all;
+    marked: whether parts are without those of tables that are as they were marked."""
 
     versions: Mapping[int, str | None] = field(default_factory=dict)
     out: int = 0
     parts: Parts = field(default_factory=dict)
     beside: tuple[str, ...] = ()
     there: bool = True
+    marked: bool = False
 
 
 NOT_THERE = Contents(there=False)
 
 
-def contents(store: Store, release: str, seconds: float, *, quick: bool = False) -> Contents | None:
+def contents(
+    store: Store, release: str, seconds: float, *, quick: bool = False, marked: bool = False
+) -> Contents | None:
     """What the crosswalk of a store holds of a release; nothing where there is no crosswalk.
 
-    quick: as of `integrity.all_parts`; seconds: to wait for another process that has the DuckDB file open. None where
-    it is not known what is in it: the login lacks permission to read it, or (with 0 seconds) another process has it
-    open. Raises Busy after waiting in vain.
+    quick: as of `integrity.all_parts`; marked: whether marks do where tables are as they were; seconds: to wait for
+    another process that has the DuckDB file open. None where it is not known what is in it: the login lacks permission
+    to read it, or (with 0 seconds) another process has it open. Raises Busy after waiting in vain.
     """
     if not store.crosswalk.exists:
         return NOT_THERE
@@ -442,7 +448,9 @@ def contents(store: Store, release: str, seconds: float, *, quick: bool = False)
             versions, out = _versions_and_out(connection, t, release)
             others = sa.select(t.version.c.release, t.version.c.audience).where(t.version.c.release != release)
             beside = {row.release for row in connection.execute(others) if release in json.loads(row.audience)}
-            return Contents(versions, out, all_parts(own, t, release, quick=quick), tuple(sorted(beside)))
+            marked = marked and is_as_marked(own, t, release)
+            parts = all_parts(own, t, release, quick=quick, without=t.of_people if marked else ())
+            return Contents(versions, out, parts, tuple(sorted(beside)), marked=marked)
     except Busy:
         if seconds or store.crosswalk.file is None:
             raise

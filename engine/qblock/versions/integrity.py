@@ -6,6 +6,7 @@ bits each over the SHA-256 of every row: it depends on no order, and one stateme
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from operator import add, sub
@@ -78,18 +79,63 @@ def sums_of(own: Session, table: sa.Table, *where: sa.ColumnElement[bool]) -> Su
     return Sums.of_text(_read(own, [_digests(own, table).where(*where)]).get(table.name))
 
 
-def all_parts(own: Session, t: Tables, release: str, *, quick: bool = False) -> Parts:
+def all_parts(
+    own: Session, t: Tables, release: str, *, quick: bool = False, without: Collection[sa.Table] = ()
+) -> Parts:
     """The digest of every part of a release. quick: of rows and labels of versions before the newest, which no run
-    changes, only how many there are."""
-    newest = sa.select(sa.func.max(t.version.c.version)).where(t.version.c.release == release).scalar_subquery()
+    changes, only how many there are; without: tables of which no digest is computed."""
+    newest = _newest(t, release)
     queries = [_digests(own, t.key)]
     for table in t.of_releases:
         same = [t.rows_of(table, release)]
         if quick and table in (t.row, t.block):
             queries.append(_counts(table).where(*same, table.c.version < newest))
             same.append(table.c.version >= newest)
-        queries.append(_digests(own, table, by_version=table in t.of_versions).where(*same))
+        if table not in without:
+            queries.append(_digests(own, table, by_version=table in t.of_versions).where(*same))
     return _read(own, queries)
+
+
+def _newest(t: Tables, release: str) -> sa.ScalarSelect[Any]:
+    return sa.select(sa.func.max(t.version.c.version)).where(t.version.c.release == release).scalar_subquery()
+
+
+def marks(own: Session, t: Tables, release: str) -> dict[str, list[str]] | None:
+    """Of each table that has a row for each person: how many there are, the sum of their hashes, and whose hash it is.
+    None where the engine has no hash.
+
+    Of the crosswalk proper the rows of the newest version. A mark takes a tenth of a digest's time, and stays the same
+    with a chance of 1 in 2^64 where rows are altered, but for whoever looks for such rows (decision 0031).
+    """
+    if own.row_hash is None:
+        return None
+    name, library = own.row_hash
+    of_row, queries = getattr(sa.func, name), []
+    for table in t.of_people:
+        total = sa.cast(sa.func.sum(of_row(of_row(*(c for c in table.c if c.key != "release")))), sa.Text)
+        part: sa.ColumnElement[Any] = sa.literal_column(f"'{table.name}'").label("part")
+        query = sa.select(part, sa.func.count().label("n"), total.label("total")).where(t.rows_of(table, release))
+        queries.append(query.where(table.c.version >= _newest(t, release)) if table is t.row else query)
+    rows = own.fetch(sa.union_all(*queries)).to_pylist()
+    return {row["part"]: [str(row["n"]), str(row["total"]), library] for row in rows}
+
+
+def is_as_marked(own: Session, t: Tables, release: str) -> bool:
+    """Whether these tables are as they were when a run last said what the next one comes to if nothing changes."""
+    state = json.loads(own.scalar(sa.select(t.steady.c.state).where(t.steady.c.release == release)) or "{}")
+    kept = json.loads(state.get("quiet", "{}")).get("marks")
+    return kept is not None and kept == marks(own, t, release)
+
+
+def with_marked(kept: KeptParts, parts: Parts, t: Tables, newest: int | None) -> Parts:
+    """Parts, with what the ledger has of tables that are as they were marked. newest: version in the crosswalk."""
+    names = {table.name for table in t.of_people if table is not t.row}
+    marked = {
+        name: digest
+        for name, digest in kept.now.items()
+        if name.partition("/")[0] in names or name == _name(t.row.name, newest)
+    }
+    return {**marked, **parts}
 
 
 def record_digests(store: Store, crosswalk: Crosswalk) -> dict[str, Head]:
