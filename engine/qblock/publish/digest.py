@@ -88,11 +88,15 @@ def digests(
     """The statement: one digest for all row digests that begin alike. repeated: whether rows that are alike are hashed
     and sorted once; number: as of `content_digest`."""
     text = session.bytewise(_encoded(session, rows, columns)).label("row")
-    further = [] if number is None else [rows.c[number].label("of")]
-    texts = sa.select(text, *further).select_from(rows).subquery()
-    counted = whole(sa.func.sum(texts.c.of) if further else sa.func.count())
-    query = sa.select(texts.c.row, (counted if repeated else sa.literal_column("1")).label("n"))
-    row = (query.group_by(texts.c.row) if repeated else query).subquery("qblock_texts")
+    if number is None:
+        texts = sa.select(text).select_from(rows).subquery()
+        counted = whole(sa.func.count()) if repeated else sa.literal_column("1")
+        query = sa.select(texts.c.row, counted.label("n"))
+        query = query.group_by(texts.c.row) if repeated else query
+    else:
+        # Those that are alike all the same come after each other among the sorted ones.
+        query = sa.select(text, rows.c[number].label("n")).select_from(rows)
+    row = query.subquery("qblock_texts")
     hashed = sa.select(session.sha256(row.c.row).label("h"), row.c.n).subquery("qblock_rows")
     h, n = hashed.c.h, hashed.c.n
     each = sa.func.repeat(h, sa.cast(n, sa.Integer), type_=sa.Text) if repeated else h

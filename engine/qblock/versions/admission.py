@@ -416,9 +416,8 @@ class ShownState:
         if session.embedded:
             # It is read several times, and to take texts apart is most of what that costs.
             stored = session.store(fresh_name(), shown)
-            session.drop(new)
-            if isinstance(kept, sa.TableClause):
-                session.drop(kept)
+            for table in (new, *split, *([kept] if isinstance(kept, sa.TableClause) else [])):
+                session.drop(table)
             shown = sa.select(*stored.c)
         return shown.subquery("qblock_shown")
 
