@@ -36,6 +36,13 @@ VERSIONS: tuple[Mutation, ...] = (
         tests=(f"{FROZEN}::test_columns_of_another_layout_are_frozen_though_their_texts_agree",),
     ),
     Mutation(
+        "admission: who was frozen with two layouts is there twice",
+        "versions/admission.py",
+        "layouts is None else layouts) == 1:",
+        "layouts is None else layouts) >= 1:",
+        tests=("tests/versions/test_admission.py::test_a_quasi_identifier_that_is_added_later_is_frozen_from_then_on",),
+    ),
+    Mutation(
         "admission: only what is published is frozen",
         "versions/admission.py",
         ".where(candidate.rows.c.shown != NOTHING, known.c.entity.is_(None)),",

@@ -84,11 +84,10 @@ class Admission:
             release = self.spec.release
             if self.shown is not None:
                 check_types(crosswalk, self.spec, columns, self.shown)
-            t = crosswalk.tables
             gone = crosswalk.gone(release)
             if crosswalk.own.scalar(sa.select(sa.func.count()).select_from(gone.subquery())):
                 self.excluded = crosswalk.lend(gone)
-            names = crosswalk.column(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
+            names = layouts_of(crosswalk, release)
             if names:
                 self.known = self._lend_known(crosswalk, session, names)
             self._check_types(session, columns, names)
@@ -138,7 +137,7 @@ class Admission:
 
     def _lend_known(self, crosswalk: Crosswalk, session: Session, layouts: Sequence[str]) -> sa.FromClause:
         """What is frozen, beside the source. Columns that all of it has in common are not sent for each person."""
-        query, (layout, *others) = frozen(crosswalk, self.spec.release), layouts
+        query, (layout, *others) = frozen(crosswalk, self.spec.release, layouts), layouts
         if others or not session.embedded:
             return crosswalk.lend(query)
         rows = query.subquery("qblock_known")
@@ -225,9 +224,21 @@ def _compared(session: Session, column: sa.ColumnElement[Any], of: Column) -> sa
     return value if value is column else value.label(column.name)
 
 
-def frozen(crosswalk: Crosswalk, release: str) -> Query:
-    """The quasi-identifiers that a release has frozen: entity, names (a JSON list), place (their texts), version."""
+def layouts_of(crosswalk: Crosswalk, release: str) -> list[str]:
+    """The names of quasi-identifiers, as a JSON list each, that a release has frozen some of."""
+    t = crosswalk.tables.frozen
+    return crosswalk.column(sa.select(t.c.names).where(t.c.release == release).distinct())
+
+
+def frozen(crosswalk: Crosswalk, release: str, layouts: Sequence[str] | None = None) -> Query:
+    """The quasi-identifiers that a release has frozen: entity, names (a JSON list), place (their texts), version.
+
+    layouts: as of `layouts_of`, where they are known. Of one alone nobody is frozen twice (`freeze`).
+    """
     t = crosswalk.tables
+    columns = (t.frozen.c.entity, t.frozen.c.names, t.frozen.c.place, t.frozen.c.version)
+    if len(layouts_of(crosswalk, release) if layouts is None else layouts) == 1:
+        return sa.select(*columns).where(t.frozen.c.release == release)
     # Not by a window function: DuckDB 1.5 fails internally on some plans that keep the first row of a window.
     newest = (
         sa.select(t.frozen.c.entity, sa.func.max(t.frozen.c.version).label("version"))
@@ -236,7 +247,6 @@ def frozen(crosswalk: Crosswalk, release: str) -> Query:
         .subquery("qblock_newest")
     )
     same = sa.and_(t.frozen.c.entity == newest.c.entity, t.frozen.c.version == newest.c.version)
-    columns = (t.frozen.c.entity, t.frozen.c.names, t.frozen.c.place, t.frozen.c.version)
     return sa.select(*columns).select_from(t.frozen.join(newest, same)).where(t.frozen.c.release == release)
 
 
