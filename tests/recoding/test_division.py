@@ -339,3 +339,19 @@ def test_maps_beside_each_other_read_alike(seed: int) -> None:
             sets = [*known.values(), *(stands_for for text, stands_for in rests.items() if text not in known)]
             assert len(set(sets)) == len(sets)
             known |= rests
+
+
+def test_ladders_are_alike_where_labels_and_their_order_are() -> None:
+    ladder = Ladder(ranges("v", AGES, [10, 20], kind="integer"), "integer")
+    others = {
+        "the same": Ladder(ranges("v", AGES, [10, 20], kind="integer"), "integer"),
+        "other levels": Ladder(ranges("v", AGES, [10, 40], kind="integer"), "integer"),
+        "a leaf less": Ladder(ranges("v", AGES[1:], [10, 20], kind="integer"), "integer"),
+        "a level less": Ladder(ranges("v", AGES, [10], kind="integer"), "integer"),
+        "another form": Ladder(ranges("v", AGES, [10, 20], kind="integer"), "integer", half_open=True),
+        "coarser labels": Ladder(ranges("v", AGES, [10, 20], kind="integer"), "integer", 1),
+    }
+    assert [what for what, other in others.items() if ladder.is_like(other)] == ["the same"]
+    leaves = (("a", "b"), ("b", "a"))
+    here, there = (Ladder(Hierarchy("v", ("v", "all"), (order, ("*", "*"))), "text") for order in leaves)
+    assert not here.is_like(there)

@@ -83,6 +83,15 @@ class Ladder:
         self._sorted: dict[int, tuple[Ints, Ints]] = {}
         self._places: dict[int, dict[str | None, int]] = {}
 
+    def is_like(self, other: Ladder) -> bool:
+        """Whether it has the same labels in the same order, and reads them alike."""
+        read = [(x.finest, x._half_open, x._ends, x._kind, x.hierarchy.level_names) for x in (self, other)]
+        levels, others = self.hierarchy.columns, other.hierarchy.columns
+        return read[0] == read[1] and all(
+            level.distinct.equals(another.distinct) and np.array_equal(level.of_leaf, another.of_leaf)
+            for level, another in zip(levels, others, strict=True)
+        )
+
     @cached_property
     def size(self) -> int:
         """How many leaves there are."""

@@ -139,12 +139,20 @@ class Recoding:
     def rests(self, ladders: Sequence[Ladder]) -> list[dict[str, frozenset[str | None]]]:
         """For each quasi-identifier, how the rests of all maps so far read and the leaves that each stands for."""
         rests: list[dict[str, frozenset[str | None]]] = [{} for _ in ladders]
-        for stated in (self.stated, *self.stated.get("cohorts", ())):
-            for labels in Tree.of_json(stated, ladders).labels:
-                for of, ladder, label in zip(rests, ladders, labels, strict=True):
+        trees = [Tree.of_json(stated, ladders) for stated in self.stated.get("cohorts", ())]
+        for tree in (self._tree_over(ladders), *trees):
+            for labels in tree.labels:
+                for of, ladder, label in zip(rests, tree.ladders, labels, strict=True):
                     if label.rest and label.stated is not None:
                         of[label.stated] = ladder.leaves_of(label)
         return rests
+
+    def _tree_over(self, ladders: Sequence[Ladder]) -> Tree:
+        """The map over the labels of hierarchies: as it is, where those of the source are the same."""
+        pairs = zip(self.tree.ladders, ladders, strict=True)
+        if all(own.is_like(ladder) for own, ladder in pairs):
+            return self.tree
+        return Tree.of_json(self.stated, ladders)
 
     def labels(self, texts: tuple[str, ...]) -> tuple[tuple[Label, str], ...] | None:
         """The labels of a box with their texts; None where they are of no map."""
