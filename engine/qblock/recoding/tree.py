@@ -249,7 +249,7 @@ class Tree:
         """
         texts: dict[Label, str] = {}
         for attribute, ladder in enumerate(self.ladders):
-            used = self._of_parts(attribute, np.array(list(parts), dtype=np.int64))
+            used = self.used(attribute, np.array(list(parts), dtype=np.int64))
             beside = taken[attribute] if taken else {}
             rests = _rest_texts(ladder, used, beside)
             texts |= {label: rests.get(label) or ladder.text(label) for label in used}
@@ -260,7 +260,7 @@ class Tree:
         """For each quasi-identifier, how the rests of this map read and the leaves that each stands for."""
         rests: list[dict[str, frozenset[str | None]]] = []
         for attribute, ladder in enumerate(self.ladders):
-            labels = self._of_parts(attribute, np.arange(len(self)))
+            labels = self.used(attribute)
             rests.append({texts[label]: ladder.leaves_of(label) for label in labels if label in texts and label.rest})
         return rests
 
@@ -361,9 +361,11 @@ class Tree:
         sides = ladder.cut_again(self.labels[part][attribute], level, bounds, texts)
         return self._divide(part, attribute, level, "cut", sides=sides)
 
-    def _of_parts(self, attribute: int, parts: Ints) -> list[Label]:
-        """The labels that parts have, each once, in the order of the first part of each."""
-        distinct, first = np.unique(self.numbers[parts, attribute], return_index=True)
+    def used(self, attribute: int, parts: Ints | None = None) -> list[Label]:
+        """The labels that parts have, each once, in the order of the first part of each; of all parts if none are
+        given."""
+        numbers = self.numbers[:, attribute] if parts is None else self.numbers[parts, attribute]
+        distinct, first = np.unique(numbers, return_index=True)
         return [self.ladders[attribute].labels[number] for number in distinct[np.argsort(first)].tolist()]
 
     def _with(self, part: int, attribute: int, label: Label) -> int:

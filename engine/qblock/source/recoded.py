@@ -141,10 +141,9 @@ class Recoding:
         rests: list[dict[str, frozenset[str | None]]] = [{} for _ in ladders]
         trees = [Tree.of_json(stated, ladders) for stated in self.stated.get("cohorts", ())]
         for tree in (self._tree_over(ladders), *trees):
-            for labels in tree.labels:
-                for of, ladder, label in zip(rests, tree.ladders, labels, strict=True):
-                    if label.rest and label.stated is not None:
-                        of[label.stated] = ladder.leaves_of(label)
+            for i, (of, ladder) in enumerate(zip(rests, tree.ladders, strict=True)):
+                known = (label for label in tree.used(i) if label.rest and label.stated is not None)
+                of |= {str(label.stated): ladder.leaves_of(label) for label in known}
         return rests
 
     def _tree_over(self, ladders: Sequence[Ladder]) -> Tree:
