@@ -37,6 +37,11 @@ def reached(**other: Any) -> SearchProgress:
             {"stage": "choice", "remaining": 7200.0},
             "1,681 nodes measured, 239 left; 52 questions, 2.0 a second, 4,049,836 rows read; about 2.0 h more",
         ),
+        (
+            {"stage": "boxes", "remaining": None, "settled": 0.424, "questions": 9},
+            "1,681 boxes done with 42 % of the rows, 239 parts open; round 9",
+        ),
+        ({"stage": "boxes", "remaining": None, "questions": 1}, "1,681 boxes done, 239 parts open; round 1"),
     ],
 )
 def test_a_line_says_what_is_known(other: dict[str, Any], said: str) -> None:
@@ -71,3 +76,17 @@ def test_a_bar_says_that_the_source_is_read_first(monkeypatch: pytest.MonkeyPatc
     err = capsys.readouterr().err
     assert "reading the source" in err
     assert "1,681/1,920 nodes, 52 questions, about 18 s more" in err
+
+
+@pytest.mark.parametrize("settled", [0.42, None])
+def test_a_bar_of_a_map_is_as_long_as_its_share_of_the_rows(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any, settled: float | None
+) -> None:
+    monkeypatch.setattr(output.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "150")
+    with output.progress(False) as report:
+        assert report is not None
+        report(reached(stage="boxes", remaining=None, settled=settled, questions=9))
+    share = " with 42 % of the rows" if settled else ""
+    assert f"1,681 boxes done{share}, 239 parts open; round 9" in capsys.readouterr().err

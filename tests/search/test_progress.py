@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from integration.sources import opened
 
 from qblock.lattice import Lattice
+from qblock.search.boxes.recoded import search_map
 from qblock.search.lattice import BestOnly
 from qblock.search.progress import FIRST, Pace, SearchProgress
 from qblock.search.run import run_search
@@ -102,6 +103,42 @@ def test_nodes_that_cannot_be_the_best_are_not_left() -> None:
     )
     assert left[-1] == 0
     assert int((~outcome.decided).sum()) > 0
+
+
+def test_nothing_is_guessed_of_how_long_a_map_takes() -> None:
+    """After its parts have become more for many rounds they become fewer at once."""
+    seen: list[SearchProgress] = []
+    times = itertools.count(0.0, 5.0)
+    pace = Pace("boxes", seen.append, clock=lambda: next(times))
+    for done, open_, rows in [(0, 1 << i, 1000) for i in range(12)] + [(3000, 1000, 250), (4000, 1, 10)]:
+        pace(done, open_, float(rows))
+    assert {report.remaining for report in seen} == {None}
+    assert [report.settled for report in seen[-3:]] == [0, 0.75, 0.99]
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("count", ["rows", "entities"])
+def test_a_map_says_which_share_of_the_rows_its_boxes_have(warehouse: Any, tmp_path: Path, count: str) -> None:
+    rows = people(tmp_path, 240, 3)
+    url = warehouse("t", {column.name: column.values for column in rows.columns} | {"person": list(range(rows.size))})
+    attributes = rows.attributes() | {"person": "identifying"}
+    more: dict[str, Any] = {"entity": "person", "count": "entities"} if count == "entities" else {}
+    more |= {"privacy": [{"k_anonymity": {"k": 5}}], "search": {"recoding": "multidimensional"}}
+    reports: list[tuple[int, int, float]] = []
+    with opened(url, "t", attributes, tmp_path, **more) as task:
+        recoded = search_map(task, None, lambda: lambda *told: reports.append(told))
+        assert recoded is not None
+        sizes = recoded.specialized.groups.rows
+        rounds, boxes = recoded.specialized.rounds, len(recoded.specialized.boxes)
+    assert len(reports) == rounds > 1
+    assert boxes > 2
+    open_ = [rows for _, _, rows in reports]
+    if count == "entities":
+        assert set(open_) == {0}
+        return
+    assert open_[0] == sizes.sum() == 240
+    assert open_ == sorted(open_, reverse=True)
+    assert 0 < open_[-1] < 240
 
 
 @pytest.mark.either_engine

@@ -186,6 +186,8 @@ def confirmed(question: str) -> bool:
 
 def progress_words(reached: SearchProgress) -> str:
     """How far it is, in one line."""
+    if reached.stage == "boxes":
+        return _map_words(reached)
     rate = "" if reached.rate is None else f", {reached.rate:,.1f} a second"
     read = f", {reached.rows_read:,} rows read" if reached.rows_read else ""
     remaining = "" if reached.remaining is None or not reached.left else f"; about {duration(reached.remaining)} more"
@@ -193,6 +195,13 @@ def progress_words(reached: SearchProgress) -> str:
     left = "" if reached.stage == "walk" else f", {reached.left:,} left"
     done = f"{reached.decided:,} {what} {DONE[reached.stage]}{left}"
     return f"{done}; {reached.questions:,} questions{rate}{read}{remaining}"
+
+
+def _map_words(reached: SearchProgress) -> str:
+    """The same of a map: how many open parts there will be is not known, and so no time."""
+    share = "" if reached.settled is None else f" with {100 * reached.settled:.0f} % of the rows"
+    parts = "1 part" if reached.left == 1 else f"{reached.left:,} parts"
+    return f"{reached.decided:,} boxes done{share}, {parts} open; round {reached.questions:,}"
 
 
 def duration(seconds: float) -> str:
@@ -248,8 +257,11 @@ def _bar(at_once: bool) -> Iterator[ProgressReport]:
         more = f"{reached.decided:,}/{reached.decided + reached.left:,} {what}, {reached.questions:,} questions"
         if reached.remaining is not None and reached.left:
             more += f", about {duration(reached.remaining)} more"
+        done: float = reached.decided
         total = None if reached.stage == "walk" else reached.decided + reached.left
-        bar.update(line, description=STAGES[reached.stage], completed=reached.decided, total=total, more=more)
+        if reached.stage == "boxes":
+            more, done, total = _map_words(reached), reached.settled or 0, None if reached.settled is None else 1
+        bar.update(line, description=STAGES[reached.stage], completed=done, total=total, more=more)
 
     if at_once:
         bar.start()

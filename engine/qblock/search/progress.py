@@ -19,7 +19,8 @@ other; years: of the job, simulated with one choice after another."""
 @dataclass(frozen=True)
 class SearchProgress:
     """How far a stage is. decided, left: nodes; questions: asked so far; rows_read: by the statements that answered
-    them; seconds: since the stage began; remaining: how many more it may take, None as long as nothing can be said.
+    them; seconds: since the stage began; remaining: how many more it may take, None as long as nothing can be said;
+    settled: of a map, whose rounds are its questions, the share of the rows that are in boxes that are done.
     """
 
     stage: Stage
@@ -29,6 +30,7 @@ class SearchProgress:
     rows_read: int
     seconds: float
     remaining: float | None
+    settled: float | None = None
 
     @property
     def rate(self) -> float | None:
@@ -52,7 +54,7 @@ class Pace:
 
     Each question decides a share of what is left, about the same one for long; in the end one node each. It takes as
     long as the rows that it is expected to read. Both are taken from the questions so far. That this comes near is
-    measured, not proved (docs/performance.md).
+    measured, not proved (docs/performance.md). Of a map nothing is guessed: parts become more before they become fewer.
     """
 
     def __init__(
@@ -70,13 +72,22 @@ class Pace:
         self._prices: list[float] = []
 
     def __call__(self, decided: int, left: int, price: float) -> None:
-        """After a question: nodes that need none any more, those that may, and the rows that another would read."""
+        """After a question: nodes that need none any more, those that may, and the rows that another would read; of a
+        map, boxes, open parts and the rows of these."""
         seconds = self._clock() - self._began
         self._times.append(seconds)
         self._left.append(left)
         self._prices.append(price + STATEMENT)
         read = self._rows_read() - self._before
-        self._report(SearchProgress(self._stage, decided, left, len(self._times), read, seconds, self._remaining()))
+        told = self._stage, decided, left, len(self._times), read, seconds
+        if self._stage == "boxes":
+            self._report(SearchProgress(*told, None, self._settled()))
+        else:
+            self._report(SearchProgress(*told, self._remaining()))
+
+    def _settled(self) -> float | None:
+        first, last = (price - STATEMENT for price in (self._prices[0], self._prices[-1]))
+        return 1 - last / first if first else None
 
     def _remaining(self) -> float | None:
         questions, left = len(self._times), self._left[-1]

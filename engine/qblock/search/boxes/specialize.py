@@ -88,14 +88,17 @@ class _Counts:
         self._of[parts] = np.stack((np.full_like(parts, len(self._runs)), np.arange(len(parts))), axis=1)
         self._runs.append(groups)
 
-    def settle(self, boxes: Ints, split: Ints) -> None:
-        """Keep the counts of boxes apart from those that were counted with them, and forget parts that were split."""
+    def settle(self, boxes: Ints, split: Ints) -> int:
+        """Keep the counts of boxes apart from those that were counted with them, and forget parts that were split. The
+        rows of the boxes."""
         self._of[split] = NONE
-        self.add(self.of(boxes), boxes)
+        groups = self.of(boxes)
+        self.add(groups, boxes)
         used = np.zeros(len(self._runs) + 1, dtype=bool)
         # The last one is of parts that are not counted.
         used[self._of[:, 0]] = True
         self._runs = [run if there else None for run, there in zip(self._runs, used.tolist(), strict=False)]
+        return int(groups.rows.sum())
 
     def there(self, parts: Ints) -> Mask:
         """bool: which parts are counted."""
@@ -149,7 +152,7 @@ class Specialization:
         self._suppressed: set[int] = set()
         self._empty: list[Groups] = []
         self._tree: Tree
-        self._done = 0
+        self._done = self._waiting = self._open_rows = 0
 
     def run(
         self,
@@ -160,8 +163,8 @@ class Specialization:
         spend: bool = True,
     ) -> Specialized | None:
         """None where the blocks of the node that fail are more than may be suppressed. tally: is told the boxes that
-        are done and the parts that are still open in each round; over: whether the time is over, after which no round
-        begins; spend: whether splits may suppress what is left."""
+        are done and the parts that are still open in each round, with their rows, 0 where these are not known; over:
+        whether the time is over, after which no round begins; spend: whether splits may suppress what is left."""
         self._tree = Tree(self.ladders, start)
         open_ = self._begin(start)
         if open_ is None:
@@ -189,6 +192,9 @@ class Specialization:
         """Divide parts round by round until no split is chosen for any. All that is open is a box at any time."""
         self._done = len(self._suppressed)
         tree = self._tree
+        # Entities of several parts are not added up.
+        known = tally is not None and not self._counting.entities
+        self._open_rows = int(self._counts.rows(open_.parts).sum()) if known else 0
         rounds, complete = self._rounds(open_, choose, tally, over)
         self._counting.drop()
         boxes = np.array(tree.boxes(), dtype=np.int64)
@@ -208,12 +214,13 @@ class Specialization:
                 more, complete = self._of_portions(open_, portions, choose, tally, over)
                 return rounds + more, complete
             if tally is not None:
-                tally(self._done, len(open_), 0.0)
+                tally(self._done, len(open_) + self._waiting, float(self._open_rows))
             rounds += 1
             chosen = choose(open_)
             split = chosen.attribute >= 0
             # The parts on the way to a box are asked for by (n,t)-closeness alone.
-            self._counts.settle(open_.parts[~split], open_.parts[split & (not self._judge.looks_up)])
+            settled = self._counts.settle(open_.parts[~split], open_.parts[split & (not self._judge.looks_up)])
+            self._open_rows = max(0, self._open_rows - settled)
             self._done += int(np.count_nonzero(~split))
             open_ = self._split(open_, chosen)
         return rounds, not len(open_)
@@ -228,10 +235,13 @@ class Specialization:
     ) -> tuple[int, bool]:
         """Divide one portion of parts after another, each as far as it can be."""
         whole, ends = self._counting, []
+        self._waiting = len(open_)
         for portion, counting in portions:
             self._use(counting)
             del counting
-            ends.append(self._rounds(open_.select(portion), choose, tally, over))
+            parts = open_.select(portion)
+            self._waiting -= len(parts)
+            ends.append(self._rounds(parts, choose, tally, over))
             # Before the next one is there.
             self._use(whole)
         return max(rounds for rounds, _ in ends), all(complete for _, complete in ends)
