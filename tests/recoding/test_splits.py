@@ -15,6 +15,9 @@ from .drawn import attribute
 from .test_division import ladder_of
 from .test_laws import few, seeds
 
+Way = tuple[int, int, str, list[int], int, bool]
+"""A part, a level, a kind, the labels that stand alone, the one above a cut, and whether NULL goes with it."""
+
 
 class Drawn:
     """Random splits of the boxes of a map by one attribute after another."""
@@ -32,8 +35,8 @@ class Drawn:
             tree.begin([int(of[leaf % len(of)]) for of in codes])
         return tree
 
-    def ways(self, tree: Tree, by: int) -> list[tuple[int, int, str, list[int], int, bool]]:
-        """Some boxes with a level, a kind, the labels that stand alone, the one above a cut, and where NULL goes."""
+    def ways(self, tree: Tree, by: int) -> list[Way]:
+        """How some boxes may be divided."""
         ladder, ways = self.ladders[by], []
         for part in tree.boxes():
             label = tree.labels[part][by]
@@ -53,6 +56,17 @@ class Drawn:
         return ways
 
 
+def divide(tree: Tree, by: int, ways: list[Way]) -> None:
+    """Divide parts one by one."""
+    for part, level, kind, alone, at, null in ways:
+        if kind == "cut":
+            tree.cut(part, by, level, at, null=null)
+        elif kind == "rest":
+            tree.rest(part, by, level, alone)
+        else:
+            tree.each(part, by, level, alone)
+
+
 def numbers(values: list[int]) -> Ints:
     return np.array(values, dtype=np.int64)
 
@@ -67,13 +81,7 @@ def test_parts_are_divided_at_once_as_one_by_one(seed: int) -> None:
         ways = drawn.ways(together, by)
         if not ways:
             continue
-        for part, level, kind, alone, at, null in ways:
-            if kind == "cut":
-                singly.cut(part, by, level, at, null=null)
-            elif kind == "rest":
-                singly.rest(part, by, level, alone)
-            else:
-                singly.each(part, by, level, alone)
+        divide(singly, by, ways)
         parts, levels, kinds, codes, cuts, nulls = zip(*ways, strict=True)
         divided = numbers([KINDS.index(kind) for kind in kinds])
         every = numbers([code for of in codes for code in of]), numbers([len(of) for of in codes])
@@ -97,13 +105,7 @@ def test_leaves_fall_into_the_part_that_has_them(seed: int) -> None:
     tree = drawn.tree()
     for _ in range(3):
         by = drawn.draw.randrange(len(drawn.ladders))
-        for part, level, kind, alone, at, null in drawn.ways(tree, by):
-            if kind == "cut":
-                tree.cut(part, by, level, at, null=null)
-            elif kind == "rest":
-                tree.rest(part, by, level, alone)
-            else:
-                tree.each(part, by, level, alone)
+        divide(tree, by, drawn.ways(tree, by))
     sizes = [ladder.size for ladder in drawn.ladders]
     leaves = numbers([*np.ndindex(*sizes)]) if len(sizes) > 1 else np.arange(sizes[0])[:, None]
     box = tree.assign(leaves)

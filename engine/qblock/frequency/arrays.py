@@ -210,8 +210,9 @@ class InMemory:
         return source.keys
 
 
-def counted(keys: Ints, n: Ints) -> tuple[Ints, Ints]:
-    """The distinct ones of whole numbers of at least 0, ascending, and the rows of each. n: of each that is given."""
+def counted(keys: Ints, n: Ints | None) -> tuple[Ints, Ints]:
+    """The distinct ones of whole numbers of at least 0, ascending, and the rows of each. n: of each that is given, None
+    where that is one."""
     mask = ((1 << int(keys.max(initial=0)).bit_length()) - 1,)
     return Keys({0: keys}, n).counted(mask, spans_of(mask) or [])
 

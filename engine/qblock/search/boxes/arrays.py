@@ -16,11 +16,12 @@ import numpy as np
 
 from qblock.blocks import Ints
 from qblock.frequency import FrequencySets, positions
+from qblock.frequency.arrays import counted
 from qblock.hierarchy.core import BITS
 from qblock.lattice import Node
 from qblock.recoding import Ladder
 from qblock.search.boxes.counting import Atoms, Counting, Moves, PartCounting, sorted_atoms
-from qblock.search.boxes.groups import Groups, distinct, firsts, in_order_of, numbered
+from qblock.search.boxes.groups import Groups, distinct, firsts, numbered
 from qblock.search.boxes.rows import Loaded, Packing, Rows, packing_of
 
 PORTION = 1 << 19
@@ -364,13 +365,7 @@ def _tallied(key: Ints, n: Ints | None, span: int) -> tuple[Ints, Ints]:
         counts = np.bincount(key, n, minlength=span).astype(np.int64)
         there = np.flatnonzero(counts)
         return there, counts[there]
-    if n is None:
-        key = np.sort(key)
-        first = firsts(key)
-        return key[first], np.diff(first, append=len(key))
-    key, n = in_order_of(key, n, span)
-    first = firsts(key)
-    return key[first], np.add.reduceat(n, first, dtype=np.int64) if len(first) else first
+    return counted(key, n)
 
 
 def _at(among: Ints, cells: Ints, counts: Ints) -> Ints:

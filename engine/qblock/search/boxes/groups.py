@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qblock.blocks import Blocks, Ints
-from qblock.hierarchy.core import BITS
+from qblock.frequency.arrays import counted
 
 Pairs = tuple[Ints, Ints]
 """The group, and the number of a predicate, each pair once."""
@@ -135,23 +135,10 @@ def blocks_of(groups: Groups, column: int) -> Blocks:
     """Groups as blocks of one sensitive attribute; column: of their values."""
     value = groups.values[:, column]
     span = int(value.max(initial=0)) + 1
-    key, n = in_order_of(groups.owner * span + value, groups.n, len(groups) * span)
-    first = firsts(key)
-    count = np.add.reduceat(n, first, dtype=np.int64) if len(first) else first
-    owner = key[first] // span
+    key, count = counted(groups.owner * span + value, groups.n)
+    owner = key // span
     start = np.searchsorted(owner, np.arange(len(groups) + 1)).astype(np.int64)
-    return Blocks(start, key[first] % span, count, groups.size)
-
-
-def in_order_of(key: Ints, n: Ints, span: int) -> tuple[Ints, Ints]:
-    """Keys in their order, and their rows. span: what every key is less than."""
-    width = int(n.max(initial=0)).bit_length()
-    if span.bit_length() + width < BITS:
-        # Both as one number: to sort it takes a third of what an order takes.
-        both = np.sort(key << width | n)
-        return both >> width, both & (1 << width) - 1
-    order = np.argsort(key)
-    return key[order], n[order]
+    return Blocks(start, key % span, count, groups.size)
 
 
 def firsts(ascending: Ints) -> Ints:
