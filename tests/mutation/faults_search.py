@@ -236,4 +236,18 @@ IN_MEMORY = (
         "return Tried(parts, self.atoms.select(there, index), self.where[: len(index)])",
         tests=("tests/recoding/test_arrays.py::test_every_model_gets_the_same_map",),
     ),
+    Mutation(
+        "progress: the rows of boxes that are done stay open",
+        "search/boxes/specialize.py",
+        "rows = max(0, rows - settled)",
+        "rows = max(0, rows)",
+        tests=("tests/search/test_progress.py::test_a_map_says_which_share_of_the_rows_its_boxes_have",),
+    ),
+    Mutation(
+        "progress: how long a map takes is guessed",
+        "search/progress.py",
+        "self._report(SearchProgress(*told, None, self._settled()))",
+        "self._report(SearchProgress(*told, self._remaining(), self._settled()))",
+        tests=("tests/search/test_progress.py::test_nothing_is_guessed_of_how_long_a_map_takes",),
+    ),
 )
