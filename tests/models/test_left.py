@@ -24,6 +24,7 @@ from qblock.models import (
     PdRecursiveCLDiversity,
     RecursiveCLDiversity,
     left,
+    left_bounds,
 )
 
 F = Fraction
@@ -43,7 +44,19 @@ MODELS: list[Model] = [
     NpdRecursiveCLDiversity(c1=4, c2=20, l=2, protected=("0", "1")),
     DeltaLDiversity(delta=F(1, 2), l=F(3, 2)),
 ]
-BOUNDED = [model for model in MODELS if type(model).bounds_of_l is not Model.bounds_of_l]
+BOUNDED = [
+    model
+    for model in MODELS
+    if left_bounds.bounds_of_l.dispatch(type(model)) is not left_bounds.bounds_of_l.dispatch(Model)
+]
+
+
+def bounds(model: Model, cases: left.Left) -> left_bounds.Bounds:
+    known = left_bounds.bounds_of_l(model, cases)
+    assert known is not None
+    return known
+
+
 Row = tuple[int, int, int]
 """A person's group, leaf and value."""
 
@@ -138,7 +151,7 @@ def test_l_is_within_its_bounds_and_decides(model: Model, table: tuple[list[Row]
     reference, blocks = reference_of(rows), Groups(rows).blocks(0)
     pairs = sorted({(group, leaf) for group, leaf, _ in rows})
     group, leaf = np.array(pairs, dtype=np.int64).T
-    low, high = model.bounds_of_l(left.Left(blocks, group, leaf, excluded), reference)
+    low, high = bounds(model, left.Left(blocks, group, leaf, excluded))
     for n, (of, known) in enumerate(pairs):
         block = left_of(rows, of, excluded[known])
         exact = {v.parameter: v.value for v in model.tightest(block, reference).values}["l"]
@@ -150,13 +163,12 @@ def test_bounds_decide_most_of_what_is_excluded() -> None:
     """They would be of no use where they told nothing."""
     blocks = Groups(UNEVEN).blocks(0)
     cases = left.Left(blocks, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), ONE_GONE)
-    reference = reference_of(UNEVEN)
     for model, passing, failing in (
         (DistinctLDiversity(l=3), [True, True, True, False], [False, False, False, True]),
         (EntropyLDiversity(l=F(5, 2)), [False, True, True, False], [True, False, False, True]),
         (FrequencyLDiversity(l=F(5, 2)), [False, False, True, False], [False, False, False, True]),
         (RecursiveCLDiversity(c=2, l=3), [False, False, True, False], [False, False, False, True]),
     ):
-        low, high = model.bounds_of_l(cases, reference)
+        low, high = bounds(model, cases)
         assert (low >= float(model.l)).tolist() == passing, model
         assert (high < float(model.l)).tolist() == failing, model

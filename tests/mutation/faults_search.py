@@ -239,8 +239,8 @@ IN_MEMORY = (
     Mutation(
         "progress: the rows of boxes that are done stay open",
         "search/boxes/specialize.py",
-        "rows = max(0, rows - settled)",
-        "rows = max(0, rows)",
+        "self._open_rows = max(0, self._open_rows - settled)",
+        "self._open_rows = max(0, self._open_rows)",
         tests=("tests/search/test_progress.py::test_a_map_says_which_share_of_the_rows_its_boxes_have",),
     ),
     Mutation(

@@ -21,6 +21,7 @@ from qblock.frequency import positions
 from qblock.frequency.arrays import counted
 from qblock.models import Model, parameters_of
 from qblock.models.left import Left
+from qblock.models.left_bounds import bounds_of_l
 from qblock.models.ratios import double
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
@@ -187,7 +188,7 @@ class Known:
 
 def _failing(left: Left, model: Model, reference: Reference) -> tuple[Floats, Mask]:
     """What l is at least of each case, and which of them fail: by the bounds, and exactly where these do not tell."""
-    bounds = model.bounds_of_l(left, reference) if left.dense else None
+    bounds = bounds_of_l(model, left) if left.dense else None
     low, high = bounds or (np.zeros(len(left.block)), np.full(len(left.block), math.inf))
     required = double(parameters_of(model)["l"])
     fails: Mask = high < required

@@ -18,7 +18,6 @@ import numpy as np
 
 from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
 from qblock.errors import ParameterError, quoted
-from qblock.models.left import Left
 from qblock.models.ratios import NEAR, Integers, double, equality_classes, extreme, quotient, sign
 
 Kind = Literal["whole", "rational", "flag", "choice", "values", "population", "prior", "predicates"]
@@ -332,14 +331,6 @@ class Model:
             raise NotImplementedError(f"{self.name}: {parameter}")
         value = float(self._measure(parameter, block, reference)[0])
         return value if math.isinf(value) else round(value)
-
-    def bounds_of_l(self, left: Left, reference: Reference) -> tuple[Floats, Floats] | None:
-        """What l is of each case, at least and at most, where a case passes if and only if it is as much as asked.
-
-        Both are on the safe side of what they bound, so that what they decide needs no exact evaluation. None where
-        nothing is known without one.
-        """
-        return None
 
     def _equality_classes(self, blocks: Blocks) -> Ints:
         """int64[B]: equal numbers only for blocks that certainly have the same exact values (computed once for all)."""

@@ -32,8 +32,7 @@ from qblock.models.base import (
     parameter,
     privacy_model,
 )
-from qblock.models.left import Left
-from qblock.models.ratios import NEAR, Integers, double, equality_classes, sign, times
+from qblock.models.ratios import Integers, equality_classes, sign, times
 
 Names = tuple[str | None, ...]
 
@@ -61,9 +60,6 @@ class DistinctLDiversity(Model):
     def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         return blocks.support, np.ones_like(blocks.support)
 
-    def bounds_of_l(self, left: Left, reference: Reference) -> tuple[Floats, Floats]:
-        return left.support, left.support
-
 
 @privacy_model
 class FrequencyLDiversity(Model):
@@ -87,10 +83,6 @@ class FrequencyLDiversity(Model):
 
     def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         return blocks.total, blocks.largest
-
-    def bounds_of_l(self, left: Left, reference: Reference) -> tuple[Floats, Floats]:
-        """The largest count that is left is at most that of the block, and at least the mean of what is left."""
-        return left.total / left.blocks.largest[left.block] * (1 - NEAR), left.support
 
 
 @privacy_model
@@ -120,12 +112,6 @@ class EntropyLDiversity(Model):
         equal = blocks.largest * blocks.support == blocks.total
         result[equal] = blocks.support[equal]
         return result
-
-    def bounds_of_l(self, left: Left, reference: Reference) -> tuple[Floats, Floats]:
-        """exp(H) with H = ln n - (sum_s n_s ln n_s) / n, of which the sums are known."""
-        count = left.blocks.count
-        measure = np.exp(np.log(left.total) - left.sum(count * np.log(count)) / left.total)
-        return measure * (1 - NEAR), measure * (1 + NEAR)
 
     def _exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         """exp(H) in 60 digits; a whole number where it is one (counts that are equal, or (4,1,1,1,1))."""
@@ -176,15 +162,6 @@ class RecursiveCLDiversity(Model):
         if self.l == 1:
             return np.zeros_like(blocks.total), np.ones_like(blocks.total)
         return blocks.largest, blocks.total - head(blocks, int(self.l) - 1)
-
-    def bounds_of_l(self, left: Left, reference: Reference) -> tuple[Floats, Floats]:
-        """The largest counts are no larger without some values: r_1 < c * (n - the l-1 largest of the block) is enough.
-        The tail falls with l, so that l holds if and only if it is at most the largest that does."""
-        blocks, least = left.blocks, double(self.l)
-        tail = left.total - head(blocks, int(self.l) - 1)[left.block]
-        with np.errstate(over="ignore"):  # then it is enough
-            enough = blocks.largest[left.block] < tail * (double(self.c) * (1 - NEAR))
-        return np.where(enough, least, 1.0), left.support
 
     def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         if parameter != "l":

@@ -212,6 +212,17 @@ class InMemory:
         stay = np.repeat(~np.isin(self._parts, split), np.diff(self._starts[0]))
         self._box[self._index[stay]] = part[stay]
 
+    def leaves(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """The rows of the table: int64[N, Q], the codes of their leaves; int64[N, S], their values; how many rows of
+        the source each stands for; and its box, -1 for what is suppressed."""
+        rows, values = self._loaded[0].rows, self._loaded[0].values
+        codes = np.empty((len(rows), len(self._ladders)), dtype=np.int64)
+        for attribute in range(len(self._ladders)):
+            codes[:, attribute] = self._packing.leaves(rows.words, attribute)
+        value = np.zeros(len(rows), dtype=np.int64) if rows.value is None else rows.value
+        n = np.ones(len(rows), dtype=np.int64) if rows.n is None else rows.n.astype(np.int64)
+        return codes, values[value], n, self._box.astype(np.int64)
+
     def boxes_of(self, leaves: Ints) -> Ints:
         """int64[N]: the box of each combination of leaves that the table has, -1 for what is suppressed. leaves:
         int64[N, Q], by their codes."""
