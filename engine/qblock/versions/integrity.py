@@ -122,6 +122,8 @@ def marks(own: Session, t: Tables, release: str) -> dict[str, list[str]] | None:
 
 def is_as_marked(own: Session, t: Tables, release: str) -> bool:
     """Whether these tables are as they were when a run last said what the next one comes to if nothing changes."""
+    if own.row_hash is None:
+        return False
     state = json.loads(own.scalar(sa.select(t.steady.c.state).where(t.steady.c.release == release)) or "{}")
     kept = json.loads(state.get("quiet", "{}")).get("marks")
     return kept is not None and kept == marks(own, t, release)

@@ -158,7 +158,7 @@ class SparkSession(Session):
         self._temporary[table.name] = table
         return table
 
-    def drop(self, table: sa.TableClause) -> None:
+    def _drop(self, table: sa.TableClause) -> None:
         self.run(f"DROP TABLE {quoted(self._private, table.name)}")
         self._temporary.pop(table.name, None)
 
