@@ -38,8 +38,11 @@ SHOWN = {
         "label": sa.Text,
         "low": sa.Text,
         "high": sa.Text,
+        "members": sa.Text,
+        "complete": sa.Boolean,
         "sort": sa.BigInteger,
         "rows": sa.BigInteger,
+        "share": sa.Double,
         "since": sa.BigInteger,
     },
     "version": {

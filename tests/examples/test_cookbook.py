@@ -137,6 +137,12 @@ def regions(found: Rows) -> None:
     assert len(expected) > 2
 
 
+def members(said: Rows) -> None:
+    assert sum(row[-1] for row in said) == pytest.approx(1)
+    assert {row[0] for row in said} == {f"{code[:4]}*" for code in STAYS["zip"]}
+    assert all(complete is not None for _, _, complete, _ in said)
+
+
 def levels(found: Rows) -> None:
     ages = Counter("*" if age is None else f"{age // 10 * 10}-{age // 10 * 10 + 9}" for age in STAYS["age"])
     assert {label: n for label, _, _, n in found} == ages
@@ -172,6 +178,7 @@ TRUTH: dict[str, Callable[[Rows], object]] = {
                                                                   ("distinct_l_diversity", "diagnosis")]),
     "version": lambda found: _same([(row[0], row[2], row[3]) for row in found], [(1, 120, None)]),
     "levels": levels,
+    "members": members,
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ SEARCH = ("tests/recoding/test_laws.py::test_the_map_is_the_one_that_a_slow_sear
 LARGE = ("tests/recoding/test_laws.py::test_a_large_table_begins_at_the_node_only_where_the_top_loses_more",)
 LIMIT = "tests/recoding/test_limits.py"
 LOSES = (f"{LIMIT}::test_rows_are_not_suppressed_where_more_is_lost",)
+NAMES = ("tests/recoding/test_division.py::test_a_rest_of_few_reads_by_their_names_where_readers_see_each_of_them",)
 CHAIN = ("tests/recoding/test_partition.py::test_a_chain", "tests/recoding/test_partition.py::test_a_grid")
 PEOPLE = ("tests/recoding/test_partition.py::test_people_of_the_whole_table_count_once",)
 REPLAY = ("tests/recoding/test_replay.py::test_every_combination_has_one_box_and_keeps_it",)
@@ -287,5 +288,26 @@ RECODING: tuple[Mutation, ...] = (
         "        if self.known is not None:\n            return dict(self.known)\n",
         "",
         tests=SEARCH,
+    ),
+    Mutation(
+        "a rest: values of the source are named that readers do not see",
+        "recoding/ladder.py",
+        "if self._numeric or len(names) > NAMED or not (self._declared or shown >= {*names}):",
+        "if self._numeric or len(names) > NAMED:",
+        tests=NAMES,
+    ),
+    Mutation(
+        "a rest: labels of boxes that nobody sees count as seen",
+        "recoding/tree.py",
+        "seen = self.used(attribute, np.array(list(parts), dtype=np.int64))",
+        "seen = used",
+        tests=NAMES,
+    ),
+    Mutation(
+        "a rest: its name is that of a label",
+        "recoding/ladder.py",
+        "return None if any(self.code(level, text) is not None for level in levels) else text",
+        "return text",
+        tests=("tests/recoding/test_division.py::test_the_names_of_a_rest_are_no_label_and_no_more_than_three",),
     ),
 )

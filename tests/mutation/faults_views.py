@@ -6,6 +6,7 @@ from mutation.mutation import Mutation
 
 LABELS = ("tests/hierarchy/test_bounds.py",)
 BOUNDS = "tests/publish/test_bounds.py"
+LEVELS = "tests/publish/test_levels.py"
 HELPERS = "tests/publish/test_helpers.py"
 SEE = "tests/publish/test_readers_see.py"
 ON_SPARK = "tests/publish/test_spark_spec.py"
@@ -69,9 +70,9 @@ VIEWS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "helpers: the level that the search chose",
-        "publish/helpers.py",
-        "    return max(shared, default=None)",
-        "    return min(shared, default=None)",
+        "publish/levels.py",
+        "        return max(shared, default=None)",
+        "        return min(shared, default=None)",
         tests=(f"{HELPERS}::test_the_level_is_that_of_the_labels_not_of_the_search",),
     ),
     Mutation(
@@ -206,5 +207,19 @@ VIEWS: tuple[Mutation, ...] = (
         "        return not catalog.differ(source, published)",
         "        return True",
         tests=(f"{ON_SPARK}::test_helper_views_that_are_missing_or_of_another_name_are_not_intact",),
+    ),
+    Mutation(
+        "labels: values of the source are named that are no label",
+        "publish/levels.py",
+        "for leaf in leaves if self.declared or leaf in self.rows)",
+        "for leaf in leaves)",
+        tests=(f"{LEVELS}::test_a_value_that_nobody_declares_is_named_where_it_is_a_label_alone",),
+    ),
+    Mutation(
+        "labels: some of the values are said to be all",
+        "publish/levels.py",
+        "return named[:MOST_MEMBERS], len(named) == len(leaves) <= MOST_MEMBERS",
+        "return named[:MOST_MEMBERS], True",
+        tests=(f"{LEVELS}::test_whoever_has_a_value_has_a_label_that_names_it_or_not_all",),
     ),
 )

@@ -260,12 +260,13 @@ def test_it_reads_like_a_search_by_sizes(warehouse: Any, tmp_path: Path) -> None
 PARTS = {"Malta": "Europe", "Cyprus": "Europe", "Spain": "Europe", "France": "Europe", "Peru": "America"}
 
 
-def rests_of(*boxes: Sequence[str], levels: dict[str, str] = PARTS) -> Tree:
+def rests_of(*boxes: Sequence[str], levels: dict[str, str] = PARTS, declared: bool = False) -> Tree:
     """A map of countries in which these of Europe stand together, in one part of it after another."""
     hierarchy = Hierarchy(
         "land", ("land", "part", "all"), (tuple(levels), tuple(levels.values()), ("*",) * len(levels))
     )
-    ladders = [Ladder(hierarchy, "text"), Ladder(suppress("n", [str(i) for i in range(len(boxes))], "text"), "text")]
+    parts = suppress("n", [str(i) for i in range(len(boxes))], "text")
+    ladders = [Ladder(hierarchy, "text", declared=declared), Ladder(parts, "text")]
     tree = Tree(ladders, (1, 0))
     for i, together in enumerate(boxes):
         alone = [land for land, part in levels.items() if part == "Europe" and land not in together]
@@ -281,6 +282,13 @@ def read(tree: Tree, taken: Sequence[Rests] = ()) -> dict[str, frozenset[str | N
     return rests
 
 
+def numbered(tree: Tree, taken: Sequence[Rests] = ()) -> dict[str, frozenset[str | None]]:
+    """The same where readers see the rests alone, so that no label of theirs is named."""
+    alone = [box for box in tree.boxes() if not tree.labels[box][0].rest]
+    rests, _ = tree.rests(tree.texts([box for box in tree.boxes() if box not in alone], taken, alone))
+    return rests
+
+
 def test_a_rest_reads_as_the_same_leaves_did_and_never_as_others() -> None:
     south, west = frozenset({"Malta", "Cyprus"}), frozenset({"Spain", "France"})
     before = read(rests_of(["Malta", "Cyprus"]))
@@ -291,10 +299,34 @@ def test_a_rest_reads_as_the_same_leaves_did_and_never_as_others() -> None:
     both = {**before, **beside}
     third = frozenset({"Cyprus", "Spain", "France"})
     tree = rests_of(sorted(third), ["Spain", "France"], ["Malta", "Cyprus"])
-    assert read(tree, [both, {}]) == {**both, "Europe (other 3)": third}
+    assert numbered(tree, [both, {}]) == {**both, "Europe (other 3)": third}
     # The number of another map that is free is not taken where a rest has it.
     gap = {"Europe (other 2)": south}
-    assert read(tree, [gap, {}]) == {**gap, "Europe (other 1)": third, "Europe (other 3)": west}
+    assert numbered(tree, [gap, {}]) == {**gap, "Europe (other 1)": third, "Europe (other 3)": west}
+
+
+def test_a_rest_of_few_reads_by_their_names_where_readers_see_each_of_them() -> None:
+    boxes = ["Cyprus", "Spain", "France"], ["Spain", "France"], ["Malta", "Cyprus"]
+    named = {"Cyprus or France or Spain": {*boxes[0]}, "France or Spain": {*boxes[1]}, "Cyprus or Malta": {*boxes[2]}}
+    assert read(rests_of(*boxes)) == named
+    # Cyprus stands alone in no box.
+    assert set(read(rests_of(boxes[0], boxes[2]))) == {"Europe (other 1)", "Europe (other 2)"}
+    assert read(rests_of(boxes[0], boxes[2], declared=True)) == {name: named[name] for name in (*named,)[::2]}
+    # What readers do not see is not named.
+    tree = rests_of(*boxes)
+    (first, *_), hidden = tree.boxes(), tree.boxes()[1:]
+    assert {text for text in tree.texts([first], hidden=hidden).values() if " or " in text} == set()
+
+
+def test_the_names_of_a_rest_are_no_label_and_no_more_than_three() -> None:
+    both = {**PARTS, "Cyprus or Malta": "America"}
+    assert read(rests_of(["Malta", "Cyprus"], levels=both, declared=True)) == {"Europe (other 1)": {"Malta", "Cyprus"}}
+    four = {**PARTS, "Italy": "Europe"}
+    assert set(read(rests_of([*PARTS][:4], levels=four, declared=True))) == {"Europe (other 1)"}
+    # Two rests never read the same, whatever their members are called.
+    twice = {"x or y": "Europe", "z": "Europe", "x": "Europe", "y or z": "Europe", "u": "Europe"}
+    rests = read(rests_of(["x or y", "z"], ["x", "y or z"], levels=twice, declared=True))
+    assert set(rests) == {"x or y or z", "Europe (other 1)"}
 
 
 def test_the_rests_of_each_label_are_numbered_from_one() -> None:

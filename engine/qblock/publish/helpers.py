@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from qblock.blocks import Ints
 from qblock.errors import InputError
@@ -25,9 +24,11 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.models import Tightest
 from qblock.models.examples import in_words
 from qblock.publish.bounds import Bound
+from qblock.publish.levels import Leaves, Levels, plain
 from qblock.publish.recheck import known_to_readers
 from qblock.source.in_words import SUPPRESSED, alike_in_words, published_in_words
 from qblock.spec import Requirement, Spec
+from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.protocol import quote
 
 Kind = Literal["columns", "levels", "blocks", "version", "guarantees"]
@@ -109,13 +110,17 @@ KEPT: tuple[Helper, ...] = (
             "label": "text",
             "low": "text",
             "high": "text",
+            "members": "text",
+            "complete": "boolean",
             "sort": "bigint",
             "rows": "bigint",
+            "share": "double",
             "since": "bigint",
         },
-        "The labels that {view} shows in the version that is shown, with how many rows each has: low <= value < high "
-        "where a label is of numbers or dates, and `sort` puts them in order. `since`: the version from which on rows "
-        "that are shown now have had it; NULL where versions do not lag behind the source.",
+        "The labels that {view} shows in the version that is shown, with how many rows each has, and the share of all: "
+        "low <= value < high where a label is of numbers or dates, else the values that it stands for (`members`, a "
+        "JSON array), which are all of them where `complete`; `sort` puts labels in order. `since`: the version from "
+        "which on rows that are shown now have had it; NULL where versions do not lag behind the source.",
     ),
     Helper(
         "version",
@@ -253,8 +258,9 @@ class Version:
 class Facts:
     """What helper views say of the columns, besides what is counted.
 
-    hierarchies: by quasi-identifier; types: the kinds of the source's columns, since the name of a type may list
-    values; distinct: how many values each column that is published as it is has.
+    hierarchies: by quasi-identifier; rests: the leaves of labels that a recoding map made, by quasi-identifier; types:
+    the kinds of the source's columns, since the name of a type may list values; distinct: how many values each column
+    that is published as it is has.
     """
 
     columns: Sequence[PublishedColumn]
@@ -262,6 +268,13 @@ class Facts:
     hierarchies: Mapping[str, Hierarchy]
     types: Mapping[str, str]
     distinct: Mapping[str, int]
+    rests: Mapping[str, Leaves] = field(default_factory=dict)
+
+    def levels(self, spec: Spec, name: str, rows: Mapping[str, int]) -> Levels:
+        """The labels of a quasi-identifier that are published, with how many rows each has."""
+        declared = isinstance(spec.attributes[name].hierarchy, CsvFile | DimensionTable)
+        rests = self.rests.get(name, {})
+        return Levels(name, self.hierarchies[name], rows, self.bounds.get(name), declared, rests)
 
 
 def shown_of(
@@ -280,14 +293,12 @@ def shown_of(
     published = dict(zip(spec.quasi_identifiers, labels, strict=True))
     versions = dict(zip(spec.quasi_identifiers, since, strict=False))
     named = names(spec.view, spec.publish.names)
-    levels, blocks = named["levels"], named["blocks"]
     for column in facts.columns:
         name, type_ = column.name, facts.types.get(column.name)
         if column.role == "quasi_identifier":
-            own, hierarchy, bound = published[name], facts.hierarchies[name], facts.bounds.get(name)
-            at = _levels(hierarchy, own)
-            views["levels"] += _labels(name, own, at, bound, versions.get(name, {}))
-            level = _level(hierarchy, own, at)
+            own = facts.levels(spec, name, published[name])
+            views["levels"] += own.listed(versions.get(name, {}))
+            level, hierarchy = own.level, own.hierarchy
             views["columns"].append(
                 (
                     name,
@@ -296,18 +307,18 @@ def shown_of(
                     hierarchy.height + 1,
                     None if level is None else hierarchy.level_names[level] if level < hierarchy.height else SUPPRESSED,
                     type_,
-                    len(own),
-                    own.get(TOP, 0) / total if total else None,
-                    _how(name, bound, levels),
+                    len(own.rows),
+                    own.rows.get(TOP, 0) / total if total else None,
+                    own.how_to_filter(f"{plain(spec.publish.schema)}.{plain(named['levels'])}"),
                 )
             )
         elif column.role == "bound":
             of = next(attribute for attribute, bound in facts.bounds.items() if column in bound.columns)
             views["columns"].append((name, f"bound of {of}", *[None] * 6, f"see {of}"))
         elif column.role == "people":
-            views["columns"].append((name, PEOPLE_ROLE, *[None] * 6, PEOPLE_HOW.format(blocks=blocks)))
+            views["columns"].append((name, PEOPLE_ROLE, *[None] * 6, PEOPLE_HOW.format(blocks=named["blocks"])))
         elif column.role == "weight":
-            views["columns"].append((name, WEIGHT_ROLE, *[None] * 6, WEIGHT_HOW.format(_plain(name))))
+            views["columns"].append((name, WEIGHT_ROLE, *[None] * 6, WEIGHT_HOW.format(plain(name))))
         else:
             role = {"sensitive": "sensitive attribute"}.get(column.role, column.role)
             shown = shown_as(spec, name)
@@ -331,65 +342,6 @@ def _guarantees(spec: Spec, requirement: Requirement, tightest: Tightest) -> lis
         satisfied = f"{parameter} = {guarantee.satisfied}" if known and guarantee.satisfied is not None else None
         rows.append((guarantee.model, about, f"{parameter} = {guarantee.asked}", guarantee.holds, satisfied, said))
     return rows
-
-
-def _levels(hierarchy: Hierarchy, published: Mapping[str, int]) -> dict[str, list[int]]:
-    """The levels at which each label occurs; none of a label that a recoding map made."""
-    levels: dict[str, list[int]] = {label: [] for label in published}
-    listed = texts(list(published))
-    for level, labels in enumerate(hierarchy.columns):
-        for label in listed.filter(pc.is_in(listed, labels.distinct)).to_pylist():
-            levels[label].append(level)
-    if TOP in levels:
-        levels[TOP] = [hierarchy.height]
-    return levels
-
-
-def _level(hierarchy: Hierarchy, published: Mapping[str, int], at: Mapping[str, Sequence[int]]) -> int | None:
-    """The coarsest level at which all published labels occur; what is suppressed may be so at every level."""
-    shared = set(range(hierarchy.height + 1))
-    for label in published:
-        if label != TOP:
-            shared &= set(at[label])
-    if set(published) <= {TOP}:
-        return hierarchy.height
-    return max(shared, default=None)
-
-
-def _labels(
-    name: str,
-    published: Mapping[str, int],
-    at: Mapping[str, Sequence[int]],
-    bound: Bound | None,
-    since: Mapping[str, int],
-) -> list[Row]:
-    rows: list[Row] = []
-    order = sorted(published, key=lambda label: (label == TOP, bound.place_of(label) if bound else 0, label))
-    for number, label in enumerate(order, 1):
-        ends = (None, None) if bound is None else bound.ends_of(label)
-        rows.append((name, max(at[label], default=None), label, *ends, number, published[label], since.get(label)))
-    return rows
-
-
-def _how(name: str, bound: Bound | None, levels: str) -> str:
-    if bound is None:
-        every = f"rows with `{TOP}` are suppressed and may have any value"
-        return f"by label: {levels} lists those that are published; {every}"
-    shown = [_plain(column.name) for column in bound.columns]
-    least, most = ("DATE '2020-01-01'", "DATE '2021-01-01'") if bound.reader.of == "dates" else ("30", "40")
-    if len(shown) == 1:
-        between = f"{bound.columns[0].type}({least}, {most})"
-        return f"surely within: {shown[0]} <@ {between}; possibly: {shown[0]} && {between}"
-    low, high = shown
-    return (
-        f"surely from {least} to below {most}: {low} >= {least} AND {high} <= {most}; possibly: {low} < {most} AND "
-        f"{high} > {least}"
-    )
-
-
-def _plain(name: str) -> str:
-    """A name as SQL has it: in quotes where it needs them."""
-    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else quote(name)
 
 
 def counted_labels(texts_of: Sequence[Sequence[str]], rows: Ints, width: int) -> list[dict[str, int]]:

@@ -10,7 +10,7 @@ the values of single people. A cut is where a label of the hierarchy ends, or a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -33,14 +33,18 @@ FACTS = ("leaves", "grain", "first", "level", "code")
 """Of a label: how many leaves it stands for; the level by whose labels it is divided next, -1 for none; the place of
 its first leaf, where the hierarchy is ordered; the level of the label of the hierarchy that it is, or is part of; and
 the code of the first of its labels, -1 for none."""
+NAMED = 3
+"""The most labels of a rest that reads by their names."""
+OR = " or "
 KNOWN = "(known)"
 """How all values read where NULL stands alone beside them."""
 
 
 class Ladder:
     """kind: how the column compares; finest: the level of the finest labels; half_open: whether its ranges are written
-    so; reader: of the bounds of its labels; ends: the least and the greatest value where they are declared. Labels are
-    interned, so that one object stands for one set of labels, and numbered. labels: by their numbers."""
+    so; reader: of the bounds of its labels; ends: the least and the greatest value where they are declared; declared:
+    whether its values are, and not those that the source happens to hold. Labels are interned, so that one object
+    stands for one set of labels, and numbered. labels: by their numbers."""
 
     def __init__(
         self,
@@ -51,16 +55,20 @@ class Ladder:
         half_open: bool = False,
         reader: Reader | None = None,
         ends: tuple[str, str] | None = None,
+        declared: bool = False,
     ) -> None:
         self.hierarchy, self.finest, self._half_open = hierarchy, finest, half_open
+        self._declared = declared
         self._reader = reader or Reader("numbers" if kind in NUMBERS else "dates", kind or "text")  # type: ignore[arg-type]
         self._ends = ends
         self._codes = hierarchy.codes.astype(np.int64)
         leaves = hierarchy.leaves
         self.null = leaves.index(None) if None in leaves else None
-        numeric = kind in NUMBERS or kind == "date" or (kind or "").startswith("timestamp")
+        self._numeric = kind in NUMBERS or kind == "date" or (kind or "").startswith("timestamp")
         self._kind = kind
-        keys = [(1, (0, 0)) if leaf is None else (0, self._leaf_place(leaf)) for leaf in leaves] if numeric else []
+        keys = (
+            [(1, (0, 0)) if leaf is None else (0, self._leaf_place(leaf)) for leaf in leaves] if self._numeric else []
+        )
         self.ordered = bool(keys) and all(key[1][0] != comparison.OTHER for key in keys)
         self.leaf_order: Ints = np.zeros(len(leaves), dtype=np.int64)
         if self.ordered:
@@ -335,6 +343,21 @@ class Ladder:
         known = self._range_text(label, label.within)
         null = label.bounds.null if label.bounds else self.null_at(label.level) in label.codes
         return f"{known} or {MISSING}" if null else known
+
+    def named(self, rest: Label, shown: Set[str]) -> str | None:
+        """A rest of few labels by their names, `retired or student`; None where it has no such name.
+
+        Args:
+            rest: the labels that stand together.
+            shown: the labels that readers see by themselves. Of values that are not declared no other is named: it may
+                be one that a single person has.
+        """
+        names = [self._shown(rest.level, code) for code in rest.codes.tolist()]
+        if self._numeric or len(names) > NAMED or not (self._declared or shown >= {*names}):
+            return None
+        text = OR.join(names)
+        levels = range(self.hierarchy.height + 1)
+        return None if any(self.code(level, text) is not None for level in levels) else text
 
     def _range_text(self, label: Label, within: Label) -> str:
         """How neighbours read: by the cuts around them, else from the first to the last."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -236,11 +236,14 @@ class Tree:
             path.append(int(self._parents.all[path[-1]]))
         return path[::-1]
 
-    def texts(self, parts: Collection[int] | Ints, taken: Sequence[Rests] = ()) -> dict[Label, str]:
+    def texts(
+        self, parts: Collection[int] | Ints, taken: Sequence[Rests] = (), hidden: Collection[int] | Ints = ()
+    ) -> dict[Label, str]:
         """How the labels of these boxes read.
 
         Args:
-            parts: the boxes.
+            parts: the boxes that readers see.
+            hidden: others, which they do not see.
             taken: for each quasi-identifier, the rests of maps beside this one (`rests`). The same leaves read the
                 same; others never read like one of them.
 
@@ -249,9 +252,10 @@ class Tree:
         """
         texts: dict[Label, str] = {}
         for attribute, ladder in enumerate(self.ladders):
-            used = self.used(attribute, np.array(list(parts), dtype=np.int64))
-            beside = taken[attribute] if taken else {}
-            rests = _rest_texts(ladder, used, beside)
+            used = self.used(attribute, np.array([*parts, *hidden], dtype=np.int64))
+            seen = self.used(attribute, np.array(list(parts), dtype=np.int64))
+            beside, shown = taken[attribute] if taken else {}, {ladder.text(of) for of in seen if of.form == "plain"}
+            rests = _rest_texts(ladder, used, beside, shown)
             texts |= {label: rests.get(label) or ladder.text(label) for label in used}
             _check_apart(ladder, [(label, texts[label]) for label in used])
         return texts
@@ -381,8 +385,9 @@ class Tree:
         return first
 
 
-def _rest_texts(ladder: Ladder, labels: Iterable[Label], taken: Rests) -> dict[Label, str]:
-    """How new rests read: as others of the same leaves did, else by the next number within one label that is free."""
+def _rest_texts(ladder: Ladder, labels: Iterable[Label], taken: Rests, shown: Set[str]) -> dict[Label, str]:
+    """How new rests read: as others of the same leaves did, else by the names of few labels, else by the next number
+    within one label that is free."""
     labels = list(labels)
     known = {leaves: text for text, leaves in reversed([*taken.items()])}
     used = {*taken, *(label.stated for label in labels if label.stated is not None)}
@@ -394,7 +399,8 @@ def _rest_texts(ladder: Ladder, labels: Iterable[Label], taken: Rests) -> dict[L
         text = known.get(ladder.leaves_of(label)) if taken else None
         # A number that is taken stays so: none is tried twice.
         numbered = (ladder.text(label, number) for number in numbers[label.within])
-        texts[label] = text or next(text for text in numbered if text not in used)
+        named = filter(None, [ladder.named(label, shown)])
+        texts[label] = text or next(text for text in itertools.chain(named, numbered) if text not in used)
         used.add(texts[label])
     return texts
 

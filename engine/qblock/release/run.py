@@ -21,6 +21,7 @@ from qblock.publish.copy import REPEATED, Copy, copy_of, label_codes
 from qblock.publish.digest import content_digest
 from qblock.publish.helpers import Facts, Shown, Version, labels_by_code, shown_of
 from qblock.publish.kept_counts import plain_parts
+from qblock.publish.levels import Leaves
 from qblock.publish.recheck import Counted, needs_more
 from qblock.publish.targets import Checked, Record
 from qblock.recoding import Label
@@ -65,6 +66,13 @@ SEARCH_FIGURES = (
     "complete",
 )
 """What a result says about the search."""
+
+
+def _rests(source: SourceTable) -> dict[str, Leaves]:
+    """The leaves of labels that a recoding map made, by quasi-identifier."""
+    if source.recoding is None:
+        return {}
+    return dict(zip(source.quasi_identifiers, source.recoding.rests(source.recoding.tree.ladders), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +127,7 @@ class Chosen:
             hierarchies={hierarchy.attribute: hierarchy for hierarchy in source.origins},
             types={name: column.kind for name, column in columns.items()},
             distinct=self._distinct(source),
+            rests=_rests(source),
         )
         labels = labels_by_code(self.labels, counts.keys[published], counts.rows[published])
         at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -369,7 +369,8 @@ def _after(spec: Spec, name: str, level: int | None, own: Sequence[Mapping[str, 
     counted: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
     for entry in own:
         if entry["label"] != TOP:
-            form = "plain" if entry["level"] is not None else "rest" if "(other " in entry["label"] else "range"
+            rest = entry["low"] is None or "(other " in entry["label"]
+            form = "plain" if entry["level"] is not None else "rest" if rest else "range"
             counted.setdefault((entry["level"] or 0, form), []).append(entry)
     labels = []
     for (at, form), entries in sorted(counted.items()):

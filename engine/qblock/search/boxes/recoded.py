@@ -74,7 +74,7 @@ class Recoded:
     def texts(self) -> dict[Label, str]:
         """How each label reads."""
         suppressed = self.specialized.boxes[self.specialized.suppressed]
-        return self.specialized.tree.texts(np.concatenate((self.published, suppressed)))
+        return self.specialized.tree.texts(self.published, hidden=suppressed)
 
     @cached_property
     def boxes(self) -> list[tuple[str, ...]]:

@@ -1,0 +1,171 @@
+"""The labels of a quasi-identifier as readers are told of them: what each stands for, and how to filter by them.
+
+Nothing here is more than the published labels tell with the hierarchies as they are declared: a value is named where a
+file or a table declares it, or where it is a published label itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from qblock.hierarchy import TOP, Hierarchy
+from qblock.hierarchy.bounds import OPEN, Ends
+from qblock.hierarchy.labels import texts
+from qblock.hierarchy.written import MISSING
+from qblock.publish.bounds import Bound
+from qblock.warehouse.protocol import quote
+
+MOST_MEMBERS = 100
+"""Values that are named of one label."""
+Row = tuple[Any, ...]
+Leaves = Mapping[str, Set[str | None]]
+"""The leaves of labels that a recoding map made, by their texts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The published labels of a quasi-identifier.
+
+    rows: how many each label has; declared: whether its values are named by a file or a table; rests: of the labels
+    that are no range and no label of the hierarchy.
+    """
+
+    name: str
+    hierarchy: Hierarchy
+    rows: Mapping[str, int]
+    bound: Bound | None
+    declared: bool
+    rests: Leaves = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return sum(self.rows.values())
+
+    @cached_property
+    def at(self) -> dict[str, list[int]]:
+        """The levels at which each label occurs; none of a label that a recoding map made."""
+        levels: dict[str, list[int]] = {label: [] for label in self.rows}
+        listed = texts(list(self.rows))
+        for level, labels in enumerate(self.hierarchy.columns):
+            for label in listed.filter(pc.is_in(listed, labels.distinct)).to_pylist():
+                levels[label].append(level)
+        if TOP in levels:
+            levels[TOP] = [self.hierarchy.height]
+        return levels
+
+    @property
+    def level(self) -> int | None:
+        """The coarsest level at which all published labels occur; what is suppressed may be so at every level."""
+        shared = set(range(self.hierarchy.height + 1))
+        for label in self.rows:
+            if label != TOP:
+                shared &= set(self.at[label])
+        if set(self.rows) <= {TOP}:
+            return self.hierarchy.height
+        return max(shared, default=None)
+
+    def members(self, label: str) -> tuple[list[str] | None, bool | None]:
+        """The values that a label stands for, as far as they are named, and whether these are all of them; none of a
+        label that has bounds, and none of `*`."""
+        if label == TOP:
+            return None, False
+        if self._ends(label) != OPEN:
+            return None, None
+        leaves = self.rests.get(label) or self._leaves(label)
+        named = sorted(MISSING if leaf is None else leaf for leaf in leaves if self.declared or leaf in self.rows)
+        return named[:MOST_MEMBERS], len(named) == len(leaves) <= MOST_MEMBERS
+
+    def _ends(self, label: str) -> Ends:
+        return OPEN if self.bound is None else self.bound.reader.bounds(label)
+
+    def _leaves(self, label: str) -> set[str | None]:
+        leaves: set[str | None] = set()
+        for level in self.at[label]:
+            labels = self.hierarchy.columns[level]
+            code = pc.index(labels.distinct, label).as_py()
+            leaves |= {self.hierarchy.leaves[i] for i in np.flatnonzero(labels.of_leaf == code).tolist()}
+        return leaves
+
+    def listed(self, since: Mapping[str, int]) -> list[Row]:
+        """The rows of the view of the labels. since: the version that first showed each."""
+        rows: list[Row] = []
+        place = self.bound.place_of if self.bound else lambda label: 0
+        order = sorted(self.rows, key=lambda label: (label == TOP, place(label), label))
+        for number, label in enumerate(order, 1):
+            ends = (None, None) if self.bound is None else self.bound.ends_of(label)
+            members, complete = self.members(label)
+            named = None if members is None else json.dumps(members, ensure_ascii=False)
+            level, n = max(self.at[label], default=None), self.rows[label]
+            rows.append((self.name, level, label, *ends, named, complete, number, n, n / self.total, since.get(label)))
+        return rows
+
+    def how_to_filter(self, view: str) -> str:
+        """Conditions that are true of this column, by values that it has. view: of the labels."""
+        if set(self.rows) <= {TOP}:
+            return "not by this column: it is suppressed in every row, and may have any value"
+        least, most = self._points()
+        if self.bound is None or least is most is None:
+            return self._by_label(view)
+        return _by_bounds(self.bound, least, most)
+
+    def _points(self) -> tuple[str | None, str | None]:
+        """Two ends of labels that follow each other, in the middle of all; one alone where there are no two."""
+        ends = [self._ends(label) for label in self.rows]
+        lows = sorted({end for end, _ in ends if end is not None})  # type: ignore[type-var]
+        highs = sorted({end for _, end in ends if end is not None})  # type: ignore[type-var]
+        points = lows if len(lows) > 1 else sorted({*lows, *highs})  # type: ignore[type-var]
+        if len(points) > 1:
+            first = (len(points) - 1) // 2
+            return _written(points[first]), _written(points[first + 1])
+        return (_written(lows[0]), None) if lows else (None, _written(highs[0]) if highs else None)
+
+    def _by_label(self, view: str) -> str:
+        column = plain(self.name)
+        plain_labels = [label for label in self.rows if label != TOP and 0 in self.at[label]]
+        example = max(plain_labels or self.rows, key=lambda label: (label != TOP, self.rows[label], label))
+        same = f"{column} = {_quoted(example)}"
+        if not plain_labels:
+            return f"by label: {same}; {view} has the values of each label (members)"
+        if set(plain_labels) == set(self.rows):
+            return same
+        others = f"SELECT label FROM {view} WHERE column_name = {_quoted(self.name)}"
+        within = f"members LIKE {_quoted(f'%{json.dumps(example, ensure_ascii=False)}%')}"
+        return f"surely: {same}; possibly: {column} IN ({others} AND ({within} OR NOT complete))"
+
+
+def _by_bounds(bound: Bound, least: str | None, most: str | None) -> str:
+    shown = [plain(column.name) for column in bound.columns]
+    if len(shown) == 1:
+        between = f"{bound.columns[0].type}({least or 'NULL'}, {most or 'NULL'})"
+        return f"surely within: {shown[0]} <@ {between}; possibly: {shown[0]} && {between}"
+    low, high = shown
+    sides = [(f"from {least}", f"{low} >= {least}", f"{high} > {least}")] if least else []
+    sides += [(f"below {most}", f"{high} <= {most}", f"{low} < {most}")] if most else []
+    words, surely, possibly = zip(*sides, strict=True)
+    return f"surely {' to '.join(words)}: {' AND '.join(surely)}; possibly: {' AND '.join(possibly[::-1])}"
+
+
+def _written(end: Any) -> str:
+    if isinstance(end, date):
+        return f"DATE '{end}'"
+    number = float(end)
+    return str(int(number)) if number == math.floor(number) else repr(number)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def plain(name: str) -> str:
+    """A name as SQL has it: in quotes where it needs them."""
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else quote(name)
