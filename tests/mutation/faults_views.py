@@ -7,6 +7,7 @@ from mutation.mutation import Mutation
 LABELS = ("tests/hierarchy/test_bounds.py",)
 BOUNDS = "tests/publish/test_bounds.py"
 LEVELS = "tests/publish/test_levels.py"
+EXACT = "tests/publish/test_exact.py"
 HELPERS = "tests/publish/test_helpers.py"
 SEE = "tests/publish/test_readers_see.py"
 ON_SPARK = "tests/publish/test_spark_spec.py"
@@ -221,5 +222,19 @@ VIEWS: tuple[Mutation, ...] = (
         "return named[:MOST_MEMBERS], len(named) == len(leaves) <= MOST_MEMBERS",
         "return named[:MOST_MEMBERS], True",
         tests=(f"{LEVELS}::test_whoever_has_a_value_has_a_label_that_names_it_or_not_all",),
+    ),
+    Mutation(
+        "exact: a group that a file calls as a value is one",
+        "publish/bounds.py",
+        "        return label if self.reader.is_value(label) else None",
+        "        return label",
+        tests=(f"{EXACT}::test_a_group_that_a_file_calls_as_a_value_has_none",),
+    ),
+    Mutation(
+        "open ends: those of a filter are left out",
+        "publish/levels.py",
+        "    if bound.nulls:\n",
+        "    if False:\n",
+        tests=(f"{EXACT}::test_an_open_end_is_null_where_that_is_asked",),
     ),
 )

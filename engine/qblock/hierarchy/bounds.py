@@ -62,6 +62,19 @@ class Reader:
             return OPEN
         return self._read(label)
 
+    def is_value(self, label: str) -> bool:
+        """Whether a label that reads as a value stands for it alone: a stated hierarchy may call several so."""
+        return label not in self._shared
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """Labels of a stated hierarchy that stand for others than the leaf of their text."""
+        above = () if self.stated is None else self.stated.columns[1:]
+        leaves = () if self.stated is None else self.stated.leaves
+        return frozenset(
+            label for labels in above for label, of in _members(labels) if [leaves[i] for i in of] != [label]
+        )
+
     @cached_property
     def _wrong(self) -> frozenset[str]:
         """Labels of a stated hierarchy that have a leaf outside of what they say."""

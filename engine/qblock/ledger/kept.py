@@ -24,19 +24,20 @@ from qblock.warehouse.protocol import Kind
 class PublishedColumn:
     """A column of a version. type: the engine's own name; text for every quasi-identifier at every level.
 
-    role `bound`: a bound of the labels of the quasi-identifier before it; `people`: how many people its block has;
-    `weight`: the share of the people of the row's joint cell who are present.
+    role `bound`: a bound of the labels of the quasi-identifier before it; `exact`: the value that such a label is, NULL
+    where it is none; `people`: how many people its block has; `weight`: the share of the people of the row's joint cell
+    who are present.
     """
 
     name: str
-    role: Role | Literal["bound", "people", "weight"]
+    role: Role | Literal["bound", "exact", "people", "weight"]
     type: str
     kind: Kind
 
     @property
     def derived(self) -> bool:
         """Whether it is no column of the source."""
-        return self.role in ("bound", "people", "weight")
+        return self.role in ("bound", "exact", "people", "weight")
 
 
 @dataclass(frozen=True, eq=False)

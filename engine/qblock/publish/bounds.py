@@ -1,4 +1,8 @@
-"""Bounds of labels as columns of their own, beside the text of a numeric or date quasi-identifier."""
+"""Bounds of labels as columns of their own, beside the text of a numeric or date quasi-identifier, and the values that
+are shown as they are (`publish.exact`).
+
+Both are read from the label alone: whether a value is there in the source now changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +18,7 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import Hierarchy
-from qblock.hierarchy.bounds import OPEN, Ends, Reader, date_texts, double_texts, range_text
+from qblock.hierarchy.bounds import Ends, Reader, date_texts, double_texts, range_text
 from qblock.hierarchy.labels import texts
 from qblock.ledger.kept import PublishedColumn
 from qblock.source import SourceTable, reader_of
@@ -23,30 +27,58 @@ from qblock.spec.sections import RangesShown
 from qblock.warehouse.arrow import whole_numbers
 from qblock.warehouse.engines import ENGINES, published_type
 from qblock.warehouse.protocol import Column, Kind, RawType, Session
+from qblock.warehouse.values import canonical_text
 
 LARGEST = {"int4range": 2**31 - 1, "int8range": 2**63 - 1}
 LONGEST = 63
 """Bytes of a name, of which PostgreSQL keeps no more."""
 
 
+Texts = tuple[str | None, ...]
+
+
 @dataclass(frozen=True)
 class Bound:
-    """The columns of one quasi-identifier's bounds. written: their texts, for the bounds of a label; engine: that the
-    texts are read on."""
+    """The columns that stand beside one quasi-identifier: its bounds, and the value that is shown as it is.
+
+    written: the texts of the bounds of a label; engine: that the texts are read on; exact: the column of the source
+    whose values have one of their own, the last; nulls: whether an open end is NULL.
+    """
 
     attribute: str
     reader: Reader
     columns: tuple[PublishedColumn, ...]
-    written: Callable[[Ends], tuple[str, ...]]
+    written: Callable[[Ends], Texts]
     engine: str
+    exact: Column | None = None
+    nulls: bool = False
 
-    def texts_of(self, label: str | None) -> tuple[str, ...]:
-        return self.written(self.reader.bounds(label))
+    def texts_of(self, label: str | None) -> Texts:
+        ends, value = self.reader.bounds(label), () if self.exact is None else (self.value_of(label),)
+        return self._open(ends, self.written(ends)) + value
+
+    def _open(self, ends: Ends, texts_: Texts) -> Texts:
+        if not self.nulls or not self.ends:
+            return texts_
+        return tuple(None if end is None else text for end, text in zip(ends, texts_, strict=True))
+
+    @property
+    def ends(self) -> tuple[PublishedColumn, ...]:
+        """The columns of the bounds alone."""
+        return self.columns if self.exact is None else self.columns[:-1]
+
+    def value_of(self, label: str | None) -> str | None:
+        """The value that a label is; None for a label of several."""
+        assert self.exact is not None
+        if label is None or canonical_text(label, self.exact) != label:
+            return None
+        return label if self.reader.is_value(label) else None
 
     def ends_of(self, label: str) -> tuple[str | None, str | None]:
         """The bounds of a label as texts that read as numbers or dates, whatever the columns are."""
         ends = self.reader.bounds(label)
-        return date_texts(ends) if self.reader.of == "dates" else double_texts(ends)
+        low, high = self._open(ends, date_texts(ends) if self.reader.of == "dates" else double_texts(ends))
+        return low, high
 
     def place_of(self, label: str) -> float:
         """Where a label stands among the others, by its lower end."""
@@ -55,17 +87,18 @@ class Bound:
 
     def read(self, text: sa.ColumnElement[Any], column: PublishedColumn) -> sa.ColumnElement[Any]:
         """A text of a bound as its column has it."""
+        facts = ENGINES[self.engine].facts()
+        if column.role == "exact" and column.kind in ("date", "timestamp"):
+            text = facts.calendar_value(text)
         if column.kind == "date":
-            text = ENGINES[self.engine].facts().endless(text)
+            text = facts.endless(text)
         return sa.cast(text, RawType(column.type))
 
     @property
     def open(self) -> tuple[sa.ColumnElement[Any], ...]:
         """What a label that cannot be read has."""
-        return tuple(
-            self.read(sa.literal_column(f"'{text}'", sa.Text), c)
-            for text, c in zip(self.written(OPEN), self.columns, strict=True)
-        )
+        texts_ = [sa.null() if t is None else sa.literal_column(f"'{t}'", sa.Text) for t in self.texts_of(None)]
+        return tuple(self.read(text, column) for text, column in zip(texts_, self.columns, strict=True))
 
 
 def bounds_of(
@@ -82,7 +115,7 @@ def bounds_of(
     columns: of the source; stated: the hierarchies, where labels are to be read; joined: into boxes. Raises InputError
     for ranges on an engine that has none, and for a name that another column has.
     """
-    if ranges == "text":
+    if ranges == "text" and not spec.publish.exact:
         return {}
     if ranges == "native" and not ENGINES[engine].facts.range_types:
         raise InputError(
@@ -101,39 +134,54 @@ def bounds_of(
 def _bound(
     spec: Spec, name: str, column: Column, engine: str, ranges: RangesShown, hierarchy: Hierarchy | None, joined: bool
 ) -> Bound | None:
-    facts = ENGINES[engine].facts
     reader = reader_of(spec, name, column.kind, hierarchy, joined=joined)
     if reader is None:
         return None
-    dates = reader.of == "dates"
+    shown, written = _ends(spec, name, column, engine, ranges, dates=reader.of == "dates")
+    nulls = ranges == "columns" and spec.publish.open_ends is None
+    # A moment of any zone is published as text in UTC.
+    if not spec.publish.exact or column.kind == "timestamptz":
+        return Bound(name, reader, shown, written, engine, nulls=nulls) if shown else None
+    exact = _column(spec, f"{name}_exact", column.compare_as, column.kind, "exact")
+    return Bound(name, reader, (*shown, exact), written, engine, column, nulls)
+
+
+def _ends(
+    spec: Spec, name: str, column: Column, engine: str, ranges: RangesShown, *, dates: bool
+) -> tuple[tuple[PublishedColumn, ...], Callable[[Ends], Texts]]:
+    """The columns of bounds, and how the bounds of a label are written in them."""
+    facts = ENGINES[engine].facts
+    if ranges == "text":
+        return (), lambda _: ()
     if ranges == "native":
         kind = "date" if dates else column.type if column.type in facts.range_types else "number"
         type_ = facts.range_types[kind]
-        return Bound(name, reader, (_column(spec, f"{name}_range", type_),), _ranges(LARGEST.get(type_)), engine)
+        return (_column(spec, f"{name}_range", type_),), _ranges(LARGEST.get(type_))
     if dates:
-        shown = [_column(spec, f"{name}_{end}", facts.date_type, "date") for end in ("from", "until")]
-        return Bound(name, reader, tuple(shown), date_texts, engine)
-    shown = [_column(spec, f"{name}_{end}", facts.double_type, "float") for end in ("low", "high")]
-    return Bound(name, reader, tuple(shown), double_texts, engine)
+        return tuple(_column(spec, f"{name}_{end}", facts.date_type, "date") for end in ("from", "until")), date_texts
+    return tuple(_column(spec, f"{name}_{end}", facts.double_type, "float") for end in ("low", "high")), double_texts
 
 
-def _ranges(most: int | None) -> Callable[[Ends], tuple[str, ...]]:
+def _ranges(most: int | None) -> Callable[[Ends], Texts]:
     return lambda ends: (range_text(ends, most),)
 
 
-def _column(spec: Spec, name: str, type_: str, kind: Kind = "text") -> PublishedColumn:
-    return PublishedColumn(spec.publish.names.get(name, name), "bound", published_type(spec, name, type_), kind)
+def _column(
+    spec: Spec, name: str, type_: str, kind: Kind = "text", role: Literal["bound", "exact"] = "bound"
+) -> PublishedColumn:
+    return PublishedColumn(spec.publish.names.get(name, name), role, published_type(spec, name, type_), kind)
 
 
 def _check_names(spec: Spec, columns: Mapping[str, Column], bounds: Mapping[str, Bound]) -> None:
-    pairs = [(bound.attribute, column.name) for bound in bounds.values() for column in bound.columns]
     taken = {name.casefold() for name in (*columns, *spec.attributes)}
-    for attribute, name in pairs:
+    for attribute, column in [(of, column) for of, bound in bounds.items() for column in bound.columns]:
+        name = column.name
+        what, without = ("bounds", "ranges: text") if column.role == "bound" else ("values", "exact: false")
         if name.casefold() in taken:
             raise InputError(
-                f"{spec.at('publish')}: the bounds of {attribute} would be published as {name}, and that is a column "
+                f"{spec.at('publish')}: the {what} of {attribute} would be published as {name}, and that is a column "
                 f"already; give them another name (publish: {{names: {{{name}: {name}_of_range}}}}), or write "
-                "`ranges: text`"
+                f"`{without}`"
             )
         if len(name.encode()) > LONGEST:
             raise InputError(
@@ -173,8 +221,11 @@ def check_copied(session: Session, rows: sa.FromClause, bounds: Sequence[Bound])
                 raise Refused(f"the copy holds other bounds of {bound.attribute} than its labels have")
 
 
-def _same(shown: Sequence[str | None], expected: Sequence[str], columns: Sequence[PublishedColumn]) -> bool:
+def _same(shown: Texts, expected: Texts, columns: Sequence[PublishedColumn]) -> bool:
     for left, right, column in zip(shown, expected, columns, strict=True):
-        if left is None or (float(left) != float(right) if column.kind == "float" else left != right):
+        if left is None or right is None or column.kind != "float":
+            if left != right:
+                return False
+        elif float(left) != float(right):
             return False
     return True

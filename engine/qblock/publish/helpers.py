@@ -37,7 +37,7 @@ VERSION = re.compile(r"v\d+", re.ASCII | re.IGNORECASE)
 LONGEST = 63
 """Bytes of a name, of which PostgreSQL keeps no more."""
 Type = Literal["text", "bigint", "double", "boolean", "timestamp"]
-OF_BLOCKS = ("quasi_identifier", "bound", "people")
+OF_BLOCKS = ("quasi_identifier", "bound", "exact", "people")
 """Columns that are the same in all rows of a q*-block."""
 BLOCKS_SAY = (
     "The q*-blocks of {view}, rows that read the same in every quasi-identifier, with how many rows each has. Numbers "
@@ -53,8 +53,8 @@ RELEASED = "Release {release}, anonymized by qblock."
 SAYS = {
     "quasi_identifier": "Quasi-identifier: a label of its hierarchy, `*` where it is suppressed; which level it has, "
     "and how to filter it: {columns}.",
-    "bound": "Bound of the label of {of} ({end}); infinite where the label is open or suppressed, so that no filter "
-    "drops its rows silently.",
+    "bound": "Bound of the label of {of} ({end}); {open}.",
+    "exact": "The value of {of} where it is shown as it is, in the type of the source; NULL elsewhere.",
     "people": "How many people the rows of its q*-block are about, the same in each of them: add it up over {blocks}, "
     "not over rows.",
     "weight": "The share of the people of its group who are still in the source: sum({of}) counts who is there now, "
@@ -62,6 +62,14 @@ SAYS = {
     "sensitive": "Sensitive attribute: {shown}; what is guaranteed of it: {guarantees}.",
     "insensitive": "Published as it is in the source.",
 }
+OPEN_SAYS = {
+    "infinity": "infinite where the label is open or suppressed, so that no filter drops its rows silently",
+    None: "NULL where the label is open or suppressed, so that a filter drops its rows unless it says `OR ... IS NULL`",
+}
+EXACT_ROLE = "values of {}"
+EXACT_HOW = (
+    "like a column of the source, for rows that show {} as it is; NULL in others, which may have any of its label"
+)
 AS_IN_SOURCE = "as it is in the source"
 PUBLISHED = "published {}"
 """How to filter a column that is not generalized: it says what it is published as."""
@@ -315,6 +323,9 @@ def shown_of(
         elif column.role == "bound":
             of = next(attribute for attribute, bound in facts.bounds.items() if column in bound.columns)
             views["columns"].append((name, f"bound of {of}", *[None] * 6, f"see {of}"))
+        elif column.role == "exact":
+            of = next(attribute for attribute, bound in facts.bounds.items() if column in bound.columns)
+            views["columns"].append((name, EXACT_ROLE.format(of), *[None] * 6, EXACT_HOW.format(of)))
         elif column.role == "people":
             views["columns"].append((name, PEOPLE_ROLE, *[None] * 6, PEOPLE_HOW.format(blocks=named["blocks"])))
         elif column.role == "weight":
@@ -381,7 +392,7 @@ def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str,
     defaults = {name: default for default, name in spec.publish.names.items()}
     comments, of = {}, ""
     for column in columns:
-        of = of if column.role == "bound" else column.name
+        of = of if column.role in ("bound", "exact") else column.name
         end = ENDS.get(defaults.get(column.name, column.name).rpartition("_")[2], "")
         comments[column.name] = SAYS[column.role].format(
             columns=named["columns"],
@@ -389,6 +400,7 @@ def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str,
             guarantees=named["guarantees"],
             of=of,
             end=end,
+            open=OPEN_SAYS[spec.publish.open_ends],
             shown=shown_as(spec, column.name),
         )
     return comments

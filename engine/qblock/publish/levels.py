@@ -114,7 +114,7 @@ class Levels:
         if set(self.rows) <= {TOP}:
             return "not by this column: it is suppressed in every row, and may have any value"
         least, most = self._points()
-        if self.bound is None or least is most is None:
+        if self.bound is None or not self.bound.ends or least is most is None:
             return self._by_label(view)
         return _by_bounds(self.bound, least, most)
 
@@ -144,13 +144,16 @@ class Levels:
 
 
 def _by_bounds(bound: Bound, least: str | None, most: str | None) -> str:
-    shown = [plain(column.name) for column in bound.columns]
+    shown = [plain(column.name) for column in bound.ends]
     if len(shown) == 1:
-        between = f"{bound.columns[0].type}({least or 'NULL'}, {most or 'NULL'})"
+        between = f"{bound.ends[0].type}({least or 'NULL'}, {most or 'NULL'})"
         return f"surely within: {shown[0]} <@ {between}; possibly: {shown[0]} && {between}"
     low, high = shown
-    sides = [(f"from {least}", f"{low} >= {least}", f"{high} > {least}")] if least else []
-    sides += [(f"below {most}", f"{high} <= {most}", f"{low} < {most}")] if most else []
+    above, below = f"{high} > {least}", f"{low} < {most}"
+    if bound.nulls:
+        above, below = f"({above} OR {high} IS NULL)", f"({below} OR {low} IS NULL)"
+    sides = [(f"from {least}", f"{low} >= {least}", above)] if least else []
+    sides += [(f"below {most}", f"{high} <= {most}", below)] if most else []
     words, surely, possibly = zip(*sides, strict=True)
     return f"surely {' to '.join(words)}: {' AND '.join(surely)}; possibly: {' AND '.join(possibly[::-1])}"
 

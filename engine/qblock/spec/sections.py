@@ -50,7 +50,7 @@ RangesShown = Literal["columns", "native", "text"]
 HELPER_VIEWS = ("columns", "levels", "blocks", "version", "guarantees")
 WEIGHTS_NAME = "weight"
 """The column of weights, unless the spec names it."""
-BOUND_ENDS = ("low", "high", "from", "until", "range")
+BOUND_ENDS = ("low", "high", "from", "until", "range", "exact")
 NAMES = {"type": "object", "additionalProperties": {"type": "string"}}
 OnRefusal = Literal["refuse", "hold_back"]
 if TYPE_CHECKING:
@@ -304,6 +304,18 @@ class Publish:
         "native",
         "text",
         default=None,
+    )
+    open_ends: Literal["infinity"] | None = key(
+        "What bounds of a label have where it is open: an infinite value, or NULL, which a filter drops.",
+        "infinity",
+        None,
+        default="infinity",
+    )
+    exact: Flag = key(
+        "Whether values of numbers and dates that are shown as they are stand beside their labels, too, in their type.",
+        True,
+        False,
+        default=False,
     )
     names: Annotated[dict[str, Name], Checked(_names, NAMES)] = key(
         "Other names for helper views and for the columns of bounds, of people and of weights, by their own.",
