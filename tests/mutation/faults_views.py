@@ -8,6 +8,7 @@ LABELS = ("tests/hierarchy/test_bounds.py",)
 BOUNDS = "tests/publish/test_bounds.py"
 LEVELS = "tests/publish/test_levels.py"
 EXACT = "tests/publish/test_exact.py"
+KEPT_TYPES = "tests/publish/test_kept_types.py"
 HELPERS = "tests/publish/test_helpers.py"
 SEE = "tests/publish/test_readers_see.py"
 ON_SPARK = "tests/publish/test_spark_spec.py"
@@ -236,5 +237,19 @@ VIEWS: tuple[Mutation, ...] = (
         "    if bound.nulls:\n",
         "    if False:\n",
         tests=(f"{EXACT}::test_an_open_end_is_null_where_that_is_asked",),
+    ),
+    Mutation(
+        "kept types: a type may change from version to version",
+        "publish/bounds.py",
+        "    if not spec.published_once:\n        return {}\n",
+        "",
+        tests=(f"{KEPT_TYPES}::test_no_type_may_change_from_version_to_version",),
+    ),
+    Mutation(
+        "kept types: the next run takes the columns for others",
+        "publish/copy.py",
+        'as_it_is = [c.name for c in kept if c.role == "quasi_identifier" and c.kind != "text"]',
+        "as_it_is: list[str] = []",
+        tests=("tests/publish/test_kept_types.py::test_columns_ahead_are_those_that_readers_see",),
     ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from qblock.errors import InputError, Refused
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.bounds import Ends, Reader, date_texts, double_texts, range_text
 from qblock.hierarchy.labels import texts
+from qblock.lattice import Node
 from qblock.ledger.kept import PublishedColumn
 from qblock.source import SourceTable, reader_of
 from qblock.spec import Spec
@@ -63,6 +64,11 @@ class Bound:
         return tuple(None if end is None else text for end, text in zip(ends, texts_, strict=True))
 
     @property
+    def without_columns(self) -> Bound:
+        """It for a column that is published as it is, which says itself what its bounds would."""
+        return replace(self, columns=(), written=lambda _: (), exact=None)
+
+    @property
     def ends(self) -> tuple[PublishedColumn, ...]:
         """The columns of the bounds alone."""
         return self.columns if self.exact is None else self.columns[:-1]
@@ -70,9 +76,7 @@ class Bound:
     def value_of(self, label: str | None) -> str | None:
         """The value that a label is; None for a label of several."""
         assert self.exact is not None
-        if label is None or canonical_text(label, self.exact) != label:
-            return None
-        return label if self.reader.is_value(label) else None
+        return label if label is not None and _is_value(label, self.exact, self.reader) else None
 
     def ends_of(self, label: str) -> tuple[str | None, str | None]:
         """The bounds of a label as texts that read as numbers or dates, whatever the columns are."""
@@ -199,6 +203,31 @@ def source_bounds(source: SourceTable, ranges: RangesShown) -> dict[str, Bound]:
     return bounds_of(spec, columns, source.session.engine, ranges, stated, joined=recoding is not None)
 
 
+def kept_types(source: SourceTable, node: Node) -> dict[str, Column]:
+    """The quasi-identifiers that keep their type, with their columns in the source: those of no text that every row
+    shows as they are. None where other data may be published later, which may not be shown so: a type that changed from
+    version to version would break what readers have written."""
+    recoding = source.recoding
+    spec, columns = (source.spec, source.columns) if recoding is None else (recoding.spec, recoding.before)
+    if not spec.published_once:
+        return {}
+    kept = {}
+    shown = zip(source.quasi_identifiers, source.hierarchies, source.origins, node, strict=True)
+    for name, hierarchy, origin, level in shown:
+        column, labels = columns[name], hierarchy.columns[level].distinct.to_pylist()
+        reader = reader_of(spec, name, column.kind, origin)
+        # A moment of any zone is published as text in UTC, and NULL cannot be a value of a quasi-identifier.
+        fits = column.kind not in ("text", "timestamptz") and origin.cells is None and None not in labels
+        if fits and all(_is_value(label, column, reader) for label in labels):
+            kept[name] = column
+    return kept
+
+
+def _is_value(label: str, column: Column, reader: Reader | None) -> bool:
+    """Whether a label is one value of a column as it is written, and stands for no other."""
+    return canonical_text(label, column) == label and (reader is None or reader.is_value(label))
+
+
 def loaded(session: Session, name: str, bound: Bound, hierarchy: Hierarchy, level: int) -> sa.TableClause:
     """The bounds of the labels of a level, by code: c, and t0, t1 as text."""
     labels = hierarchy.columns[level]
@@ -211,7 +240,7 @@ def loaded(session: Session, name: str, bound: Bound, hierarchy: Hierarchy, leve
 
 def check_copied(session: Session, rows: sa.FromClause, bounds: Sequence[Bound]) -> None:
     """Raise Refused where rows of a copy have other bounds than their labels say."""
-    for bound in bounds:
+    for bound in filter(lambda bound: bound.columns, bounds):
         label = rows.c[bound.attribute]
         shown = [session.text_of(rows.c[c.name], c.kind) for c in bound.columns]
         query = sa.select(label.label("t"), *(text.label(f"t{i}") for i, text in enumerate(shown)))

@@ -15,7 +15,7 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.kept import PublishedColumn
-from qblock.publish.bounds import Bound, bounds_of, loaded, source_bounds
+from qblock.publish.bounds import Bound, bounds_of, kept_types, loaded, source_bounds
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.source import SourceTable
@@ -64,16 +64,22 @@ class Copy:
 
 
 def columns_of(
-    spec: Spec, columns: Mapping[str, Column], engine: str, bounds: Mapping[str, Bound]
+    spec: Spec,
+    columns: Mapping[str, Column],
+    engine: str,
+    bounds: Mapping[str, Bound],
+    typed: Mapping[str, Column] | None = None,
 ) -> tuple[PublishedColumn, ...]:
     """The columns of a spec that are published, in its order, from the columns that the source has; identifying and
-    unnamed columns are not. bounds: of quasi-identifiers, published beside them."""
+    unnamed columns are not. bounds: of quasi-identifiers, published beside them; typed: those that keep their type."""
     text = ENGINES[engine].facts.text_type
+    labels = Column("", text, "text", text)
     published: list[PublishedColumn] = []
     for name, attribute in spec.attributes.items():
         column = columns[name]
         if attribute.role == "quasi_identifier":
-            published.append(PublishedColumn(name, attribute.role, text, "text"))
+            shown = (typed or {}).get(name, labels)
+            published.append(PublishedColumn(name, attribute.role, shown.compare_as, shown.kind))
             published += bounds[name].columns if name in bounds else ()
         elif column.kind == "timestamptz" and attribute.role != "identifying":
             # As text in UTC: a reader's session would show it in a zone of its own.
@@ -123,14 +129,21 @@ def _people_column(
     return PublishedColumn(name, "people", type_, "integer")
 
 
-def columns_ahead(spec: Spec, ranges: RangesShown) -> tuple[PublishedColumn, ...]:
-    """The columns that will be published, from the columns of the source alone: no row is read. ranges: how bounds are
-    published. Raises InputError for columns that the source lacks, and for names of bounds that are taken."""
+def columns_ahead(spec: Spec, ranges: RangesShown, kept: Sequence[PublishedColumn]) -> tuple[PublishedColumn, ...]:
+    """The columns that will be published, from the columns of the source alone: no row is read.
+
+    ranges: how bounds are published; kept: the columns that readers see, of which some keep their type. Raises
+    InputError for columns that the source lacks, and for names of bounds that are taken.
+    """
     warehouse = warehouse_of(spec, rows=False)
     try:
         with warehouse.snapshot() as session:
             columns = checked_columns(spec, session, TableName.parse(spec.source.table))
-            return columns_of(spec, columns, session.engine, bounds_of(spec, columns, session.engine, ranges))
+            bounds = bounds_of(spec, columns, session.engine, ranges)
+            as_it_is = [c.name for c in kept if c.role == "quasi_identifier" and c.kind != "text"]
+            typed = {name: columns[name] for name in as_it_is if name in spec.quasi_identifiers}
+            bounds = {name: bound for name, bound in bounds.items() if name not in typed}
+            return columns_of(spec, columns, session.engine, bounds, typed)
     finally:
         warehouse.close()
 
@@ -139,16 +152,19 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
     """The copy of a node that satisfies. Loads the codes of failing blocks, and bounds, into the session that the
     source is in."""
     source = task.source
-    bounds = source_bounds(source, ranges)
+    typed = kept_types(source, chosen.node)
+    bounds = {
+        name: bound.without_columns if name in typed else bound for name, bound in source_bounds(source, ranges).items()
+    }
     beside = {
         name: loaded(source.session, "_".join([BOUNDS, str(i), *map(str, chosen.node)]), bounds[name], h, level)
         for i, (name, h, level) in enumerate(
             zip(source.quasi_identifiers, source.hierarchies, chosen.node, strict=True)
         )
-        if name in bounds and level != source.dimensions[i].height
+        if name in bounds and bounds[name].columns and level != source.dimensions[i].height
     }
     failing = _failing(source.session, chosen) if chosen.suppressed else None
-    build = partial(_made, chosen=chosen, bounds=bounds, beside=beside, failing=failing)
+    build = partial(_made, chosen=chosen, bounds=bounds, typed=typed, beside=beside, failing=failing)
     copy = build(source)
     different = _different(source, copy.columns)
     if different is None:
@@ -173,6 +189,7 @@ def _made(
     source: SourceTable,
     chosen: Assessment,
     bounds: Mapping[str, Bound],
+    typed: Mapping[str, Column],
     beside: Mapping[str, sa.FromClause],
     failing: sa.FromClause | None,
 ) -> Copy:
@@ -192,13 +209,15 @@ def _made(
         shown = source.labels(i, level)
         joined = joined.outerjoin(shown.table, shown.leaf)
         values[name] = sa.cast(shown.label, sa.Text)
+        if name in typed:
+            values[name] = session.convert(values[name], typed[name])
         codes[f"q{i}"] = shown.code
-        if name in bounds:
+        if name in beside:
             table = beside[name]
             joined = joined.outerjoin(table, table.c.c == shown.code)
             for number, (column, at_worst) in enumerate(zip(bounds[name].columns, bounds[name].open, strict=True)):
                 values[column.name] = sa.func.coalesce(bounds[name].read(table.c[f"t{number}"], column), at_worst)
-    columns = columns_of(source.spec, source.columns, session.engine, bounds)
+    columns = columns_of(source.spec, source.columns, session.engine, bounds, typed)
     for column in columns:
         if column.role != "quasi_identifier" and not column.derived:
             value, kind = source.expression(column.name), source.columns[column.name].kind

@@ -53,6 +53,7 @@ RELEASED = "Release {release}, anonymized by qblock."
 SAYS = {
     "quasi_identifier": "Quasi-identifier: a label of its hierarchy, `*` where it is suppressed; which level it has, "
     "and how to filter it: {columns}.",
+    "typed": "Quasi-identifier, as it is in the source in every row: {columns}.",
     "bound": "Bound of the label of {of} ({end}); {open}.",
     "exact": "The value of {of} where it is shown as it is, in the type of the source; NULL elsewhere.",
     "people": "How many people the rows of its q*-block are about, the same in each of them: add it up over {blocks}, "
@@ -282,7 +283,8 @@ class Facts:
         """The labels of a quasi-identifier that are published, with how many rows each has."""
         declared = isinstance(spec.attributes[name].hierarchy, CsvFile | DimensionTable)
         rests = self.rests.get(name, {})
-        return Levels(name, self.hierarchies[name], rows, self.bounds.get(name), declared, rests)
+        typed = any(column.name == name and column.kind != "text" for column in self.columns)
+        return Levels(name, self.hierarchies[name], rows, self.bounds.get(name), declared, rests, typed)
 
 
 def shown_of(
@@ -394,7 +396,8 @@ def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str,
     for column in columns:
         of = of if column.role in ("bound", "exact") else column.name
         end = ENDS.get(defaults.get(column.name, column.name).rpartition("_")[2], "")
-        comments[column.name] = SAYS[column.role].format(
+        typed = column.role == "quasi_identifier" and column.kind != "text"
+        comments[column.name] = SAYS["typed" if typed else column.role].format(
             columns=named["columns"],
             blocks=named["blocks"],
             guarantees=named["guarantees"],

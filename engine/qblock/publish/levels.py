@@ -37,7 +37,7 @@ class Levels:
     """The published labels of a quasi-identifier.
 
     rows: how many each label has; declared: whether its values are named by a file or a table; rests: of the labels
-    that are no range and no label of the hierarchy.
+    that are no range and no label of the hierarchy; typed: whether every row has a value of the source, in its type.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Levels:
     bound: Bound | None
     declared: bool
     rests: Leaves = field(default_factory=dict)
+    typed: bool = False
 
     @property
     def total(self) -> int:
@@ -113,6 +114,8 @@ class Levels:
         """Conditions that are true of this column, by values that it has. view: of the labels."""
         if set(self.rows) <= {TOP}:
             return "not by this column: it is suppressed in every row, and may have any value"
+        if self.typed:
+            return "like a column of the source, whose type and values it has"
         least, most = self._points()
         if self.bound is None or not self.bound.ends or least is most is None:
             return self._by_label(view)

@@ -20,7 +20,7 @@ from qblock.publish.targets import exposure
 from qblock.release import roles
 from qblock.release.job import ClearLeftovers, Plan, Step, models_named, opening
 from qblock.release.log import Reporter
-from qblock.release.maps import KEPT_MAP, inherited_map, named_map
+from qblock.release.maps import KEPT_MAP, columns_kept, inherited_map, named_map
 from qblock.release.prechecks import (
     check_comparable_versions,
     check_turnover,
@@ -131,7 +131,7 @@ class CheckReaders(Step):
         exposures = run.target.find_exposures()
         if exposures:
             raise Refused(exposure(exposures))
-        run.target.check_columns(columns_ahead(run.spec, run.ranges))
+        run.target.check_columns(columns_ahead(run.spec, run.ranges, columns_kept(run.ledger.baseline)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from qblock.errors import InputError, QblockError, Refused
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
-from qblock.ledger.kept import Kept, kept_digest
+from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
 from qblock.spec import Spec
@@ -164,11 +164,20 @@ def ranges_of(event: RecordedEvent | None, kept: str | None) -> RangesShown:
         return "text"
 
 
-def ranges_now(spec: Spec, store: Store) -> RangesShown:
-    """How the next version would."""
-    if spec.publish.ranges is not None or not store.exists:
-        return spec.publish.ranges or FIRST
+def columns_kept(kept: str | None) -> tuple[PublishedColumn, ...]:
+    """The columns of a version, by the quantities kept with it; none where there is no version."""
+    try:
+        return () if kept is None else Kept.of_text(kept).columns
+    except QblockError:  # which is said where the version is needed
+        return ()
+
+
+def shown_now(spec: Spec, store: Store) -> tuple[RangesShown, tuple[PublishedColumn, ...]]:
+    """How the next version would show bounds, and the columns that readers see."""
+    if not store.exists:
+        return spec.publish.ranges or FIRST, ()
     with store.read() as reader:
         current = reader.current(spec.release)
         kept = reader.reference(spec.release, current.version) if current else None
-    return ranges_of(current.event if current else None, kept)
+    ranges = spec.publish.ranges or ranges_of(current.event if current else None, kept)
+    return ranges, columns_kept(kept)

@@ -22,7 +22,7 @@ from qblock.release.apply import plan
 from qblock.release.forecast import churn_of, forecasts, published
 from qblock.release.frontier import expected_of_task
 from qblock.release.job import Plan
-from qblock.release.maps import inherited_map, node_of, ranges_now
+from qblock.release.maps import inherited_map, node_of, shown_now
 from qblock.release.prechecks import source_digest, turnover_refusal
 from qblock.release.retype import type_note
 from qblock.results.check import Finding
@@ -88,7 +88,7 @@ def _preview(spec: Spec, planned: Plan, churn: Churn | None, progress: Progress 
         return planned.answer([NOT_LOOKED])
     if engine_of_place(spec).facts.has_roles and not is_elsewhere(spec):  # only there are policies
         _check_rows(spec)
-    planned.target.check_columns(columns_ahead(spec, ranges_now(spec, store)))
+    planned.target.check_columns(columns_ahead(spec, *shown_now(spec, store)))
     checked = planned.current is None or not spec.checked_together
     checks, unread = _check_source(spec) if checked else ([], [])
     note = type_note(planned)

@@ -165,6 +165,11 @@ class Spec:
         return self.entity is not None and self.versions.joint != "none"
 
     @property
+    def published_once(self) -> bool:
+        """Whether no other data are ever published under its name: the first version settles what columns show."""
+        return self.entity is None and self.versions.joint != "none"
+
+    @property
     def shows_every_row(self) -> bool:
         """Whether every row of the source is published, whatever the source holds: none may be suppressed or set aside,
         and nobody can wait, leave or be erased where the spec does not say who a row is about."""
