@@ -59,6 +59,16 @@ SHOWN = {
         "satisfied": sa.Text,
         "in_words": sa.Text,
     },
+    "spread": {
+        "column_name": sa.Text,
+        "label": sa.Text,
+        "low": sa.Double,
+        "high": sa.Double,
+        "middle": sa.Double,
+        "share": sa.Double,
+        "from_date": sa.Date,
+        "until_date": sa.Date,
+    },
 }
 
 

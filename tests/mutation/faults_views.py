@@ -10,6 +10,7 @@ LEVELS = "tests/publish/test_levels.py"
 EXACT = "tests/publish/test_exact.py"
 KEPT_TYPES = "tests/publish/test_kept_types.py"
 HELPERS = "tests/publish/test_helpers.py"
+SPREAD = "tests/publish/test_spread.py"
 SEE = "tests/publish/test_readers_see.py"
 ON_SPARK = "tests/publish/test_spark_spec.py"
 
@@ -69,6 +70,27 @@ VIEWS: tuple[Mutation, ...] = (
         'return "text" if kept is None else Kept.of_text(kept).ranges',
         'return "text" if kept is None else FIRST',
         tests=(f"{BOUNDS}::test_a_spec_that_says_nothing_goes_on_as_the_version_before",),
+    ),
+    Mutation(
+        "spread: rows lie evenly whatever other labels say",
+        "publish/spread.py",
+        "mass = mass * _sums(",
+        "mass = mass + 0 * _sums(",
+        tests=(f"{SPREAD}::test_a_wide_label_has_its_rows_where_the_narrow_ones_are",),
+    ),
+    Mutation(
+        "spread: a whole number may be the end of its label",
+        "publish/spread.py",
+        "(self.low + self.high - step) / 2",
+        "(self.low + self.high) / 2",
+        tests=(f"{SPREAD}::test_the_middle_of_a_label_is_the_mean_of_its_values",),
+    ),
+    Mutation(
+        "spread: rows that nobody sees are counted",
+        "release/run.py",
+        "labels_by_code(self.labels, counts.keys[published], counts.rows[published])",
+        "labels_by_code(self.labels, counts.keys, counts.rows)",
+        tests=(f"{SPREAD}::test_shares_come_of_the_published_rows_alone",),
     ),
     Mutation(
         "helpers: the level that the search chose",

@@ -35,8 +35,8 @@ privacy: [{{k_anonymity: {{k: 3}}}}, {{distinct_l_diversity: {{l: 2}}}}]
 {target}
 versions: {{joint: none}}
 """
-COPY = 8
-"""The view and its five helper views, and the two tables that they show."""
+COPY = 10
+"""The view and its seven helper views, and the two tables that they show."""
 SHOWN = ["published", "published", "rolled_back"]
 
 

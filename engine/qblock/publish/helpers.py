@@ -26,17 +26,18 @@ from qblock.models.examples import in_words
 from qblock.publish.bounds import Bound
 from qblock.publish.levels import Leaves, Levels, plain
 from qblock.publish.recheck import known_to_readers
+from qblock.publish.spread import spread_rows
 from qblock.source.in_words import SUPPRESSED, alike_in_words, published_in_words
 from qblock.spec import Requirement, Spec
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.protocol import quote
 
-Kind = Literal["columns", "levels", "blocks", "version", "guarantees"]
+Kind = Literal["columns", "levels", "blocks", "version", "guarantees", "spread", "midpoints"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 VERSION = re.compile(r"v\d+", re.ASCII | re.IGNORECASE)
 LONGEST = 63
 """Bytes of a name, of which PostgreSQL keeps no more."""
-Type = Literal["text", "bigint", "double", "boolean", "timestamp"]
+Type = Literal["text", "bigint", "double", "boolean", "timestamp", "date"]
 OF_BLOCKS = ("quasi_identifier", "bound", "exact", "people")
 """Columns that are the same in all rows of a q*-block."""
 BLOCKS_SAY = (
@@ -148,6 +149,22 @@ KEPT: tuple[Helper, ...] = (
         },
         "What {view} guarantees about the people in it; `satisfied` is recomputed from its rows, NULL where they do "
         "not suffice.",
+    ),
+    Helper(
+        "spread",
+        {
+            "column_name": "text",
+            "label": "text",
+            "low": "double",
+            "high": "double",
+            "middle": "double",
+            "share": "double",
+            "from_date": "date",
+            "until_date": "date",
+        },
+        "How the rows of each label of {view} lie within its bounds, estimated from all published labels and their "
+        "rows: the share of them with low <= value < high. Dates are days since 1970-01-01, and dates beside them; an "
+        "open end is NULL.",
     ),
 )
 
@@ -299,7 +316,7 @@ def shown_of(
     tightest: of each requirement, of which readers get what they could work out; since: of each quasi-identifier the
     version that first showed each label, of those that are known."""
     total = sum(labels[0].values()) if labels else 0
-    views: dict[Kind, list[Row]] = {"columns": [], "levels": [], "version": [], "guarantees": []}
+    views: dict[Kind, list[Row]] = {helper.kind: [] for helper in KEPT}
     published = dict(zip(spec.quasi_identifiers, labels, strict=True))
     versions = dict(zip(spec.quasi_identifiers, since, strict=False))
     named = names(spec.view, spec.publish.names)
@@ -308,6 +325,7 @@ def shown_of(
         if column.role == "quasi_identifier":
             own = facts.levels(spec, name, published[name])
             views["levels"] += own.listed(versions.get(name, {}))
+            views["spread"] += spread_rows(own.bound, own.rows)
             level, hierarchy = own.level, own.hierarchy
             views["columns"].append(
                 (

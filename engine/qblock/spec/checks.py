@@ -10,7 +10,7 @@ from qblock.models.anonymity import why_no_projections
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.model import Spec
 from qblock.spec.privacy import Requirement
-from qblock.spec.sections import BOUND_ENDS, HELPER_VIEWS, ROLES, WEIGHTS_NAME
+from qblock.spec.sections import BOUND_ENDS, HELPER_VIEWS, MIDDLE, ROLES, WEIGHTS_NAME
 from qblock.spec.sources import CsvFile, DimensionTable, Edges, Ranges, TaxonomyLevel
 
 ONLY: dict[str, tuple[str, ...]] = {
@@ -72,7 +72,12 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
     for name in section(document, "search", "weights"):
         if name not in quasi:
             document.wrong(("search", "weights", name), f"{name} is not a quasi_identifier; {choices(quasi, name)}")
-    renamed = [*HELPER_VIEWS, *(f"{name}_{end}" for name in quasi for end in BOUND_ENDS), "people", WEIGHTS_NAME]
+    renamed = [
+        *HELPER_VIEWS,
+        *(f"{name}_{end}" for name in quasi for end in (*BOUND_ENDS, MIDDLE)),
+        "people",
+        WEIGHTS_NAME,
+    ]
     for name in section(document, "publish", "names"):
         if name not in renamed:
             what = f"{name} is neither a helper view nor a column of bounds; {choices(renamed, name)}"

@@ -47,10 +47,12 @@ from qblock.spellings import PARTS, Part
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
 ROLES: tuple[Role, ...] = get_args(Role)
 RangesShown = Literal["columns", "native", "text"]
-HELPER_VIEWS = ("columns", "levels", "blocks", "version", "guarantees")
+HELPER_VIEWS = ("columns", "levels", "blocks", "version", "guarantees", "spread", "midpoints")
 WEIGHTS_NAME = "weight"
 """The column of weights, unless the spec names it."""
 BOUND_ENDS = ("low", "high", "from", "until", "range", "exact")
+MIDDLE = "mid"
+"""What the name of a column of middles ends in."""
 NAMES = {"type": "object", "additionalProperties": {"type": "string"}}
 OnRefusal = Literal["refuse", "hold_back"]
 if TYPE_CHECKING:

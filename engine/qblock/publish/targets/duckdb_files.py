@@ -29,6 +29,7 @@ from qblock.publish.helpers import (
     names,
     view_comment,
 )
+from qblock.publish.midpoints import MIDPOINTS_SAY, midpoints_of
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbWarehouse, quote_text
@@ -42,6 +43,7 @@ TYPES: dict[Type, str] = {
     "double": "DOUBLE",
     "boolean": "BOOLEAN",
     "timestamp": "TIMESTAMP",
+    "date": "DATE",
 }
 TABLES = "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables() WHERE NOT internal"
 VIEWS = "SELECT schema_name, view_name, comment FROM system.main.duckdb_views() WHERE NOT internal"
@@ -59,15 +61,21 @@ def store_helpers(session: Session, spec: Spec, schema: quoted_name, shown: Show
 
 
 def finish(connection: duckdb.DuckDBPyConnection, spec: Spec, table: str, columns: Sequence[PublishedColumn]) -> None:
-    """Make the view of the blocks, and say in comments what everything in the file is."""
+    """Make the views of blocks and of midpoints, and say in comments what everything in the file is."""
     schema, named = quote(spec.publish.schema), names(spec.view, spec.publish.names)
     selected, grouped = block_columns(spec, columns, quote)
     view, blocks = f"{schema}.{quote(spec.view)}", f"{schema}.{quote(named['blocks'])}"
     connection.execute(f"CREATE VIEW {blocks} AS SELECT {selected} FROM {schema}.{quote(table)} GROUP BY {grouped}")
+    midpoints, middles = f"{schema}.{quote(named['midpoints'])}", midpoints_of(spec, columns)
+    text = middles.select(f"{schema}.{quote(table)}", f"{schema}.{quote(named['spread'])}", quote, quote_text)
+    connection.execute(f"CREATE VIEW {midpoints} AS {text}")
     connection.execute(f"COMMENT ON VIEW {view} IS {quote_text(view_comment(spec))}")
-    for column, says in column_comments(spec, columns).items():
-        connection.execute(f"COMMENT ON COLUMN {view}.{quote(column)} IS {quote_text(says)}")
-    connection.execute(f"COMMENT ON VIEW {blocks} IS {quote_text(BLOCKS_SAY.format(view=spec.view))}")
+    comments = column_comments(spec, columns)
+    for name, said_of in ((view, comments), (midpoints, comments | middles.comments)):
+        for column, says in said_of.items():
+            connection.execute(f"COMMENT ON COLUMN {name}.{quote(column)} IS {quote_text(says)}")
+    for name, says in ((blocks, BLOCKS_SAY), (midpoints, MIDPOINTS_SAY)):
+        connection.execute(f"COMMENT ON VIEW {name} IS {quote_text(says.format(view=spec.view))}")
     for helper in KEPT:
         says = quote_text(helper.says.format(view=spec.view))
         connection.execute(f"COMMENT ON TABLE {schema}.{quote(named[helper.kind])} IS {says}")
@@ -78,6 +86,7 @@ def comments_on_helpers(view: str) -> Iterator[str]:
     for helper in KEPT:
         yield helper.says.format(view=view)
     yield BLOCKS_SAY.format(view=view)
+    yield MIDPOINTS_SAY.format(view=view)
 
 
 def copy_tables(before: Path, after: Path, spec: Spec, name: str, storage: str) -> None:

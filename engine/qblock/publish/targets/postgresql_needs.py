@@ -27,7 +27,7 @@ LEDGER = (
     (("spec",), ("SELECT", "INSERT"), "the texts of specs"),
     (("view",), ("SELECT", "INSERT", "DELETE"), "which views are those of releases"),
     (
-        ("shown_columns", "shown_levels", "shown_version", "shown_guarantees"),
+        ("shown_columns", "shown_levels", "shown_version", "shown_guarantees", "shown_spread"),
         ("SELECT", "INSERT", "DELETE"),
         "what helper views show",
     ),

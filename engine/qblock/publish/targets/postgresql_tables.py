@@ -29,6 +29,7 @@ TYPES: dict[Type, str] = {
     "double": "double precision",
     "boolean": "boolean",
     "timestamp": "timestamp without time zone",
+    "date": "date",
 }
 TABLES = tuple(f"shown_{helper.kind}" for helper in KEPT)
 """Tables of what helper views show of each version."""

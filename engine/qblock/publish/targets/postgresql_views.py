@@ -25,6 +25,7 @@ from qblock.publish.helpers import (
     names,
     view_comment,
 )
+from qblock.publish.midpoints import MIDPOINTS_SAY, midpoints_of
 from qblock.publish.targets.postgresql_tables import TABLES, TYPES, Layout, helper_table
 from qblock.publish.targets.postgresql_view import (
     Columns,
@@ -69,6 +70,7 @@ class Views(View):
         """What has their names. Raises InputError for names that stand for something else."""
         there, known = self._present(connection)
         says = {"rows": RELEASED.format(release=self.spec.release), "blocks": BLOCKS_SAY.format(view=self.name)}
+        says["midpoints"] = MIDPOINTS_SAY.format(view=self.name)
         says |= {helper.kind: helper.says.format(view=self.name) for helper in KEPT}
         for view in self._views:
             facts = there.get(view.name)
@@ -111,9 +113,11 @@ class Views(View):
     def check_all(self, connection: sa.Connection, columns: Sequence[PublishedColumn]) -> None:
         """Raise InputError where a view must be dropped and made again for these columns, and something depends on
         it."""
-        there, blocks = facts_of(connection, self.schema, [view.name for view in self._views]), self.helpers["blocks"]
+        there = facts_of(connection, self.schema, [view.name for view in self._views])
+        blocks, midpoints = self.helpers["blocks"], self.helpers["midpoints"]
         self.check_replaceable(connection, there.get(self.name), [(c.name, c.type) for c in columns])
         blocks.check_replaceable(connection, there.get(blocks.name), _of_blocks(self.spec, columns))
+        midpoints.check_replaceable(connection, there.get(midpoints.name), _of_midpoints(self.spec, columns))
 
     def make_all(
         self, connection: sa.Connection, layout: Layout, columns: Sequence[PublishedColumn], attempt: Attempt
@@ -150,6 +154,7 @@ class Views(View):
                 _of_blocks(self.spec, columns),
                 (BLOCKS_SAY.format(view=self.name), {}),
             ),
+            "midpoints": self._midpoints(layout, columns),
         }
         for helper in KEPT:
             listed = ", ".join(map(quote, helper.columns))
@@ -161,9 +166,18 @@ class Views(View):
             definitions[helper.kind] = (statement, types, (helper.says.format(view=self.name), {}))
         return definitions
 
+    def _midpoints(self, layout: Layout, columns: Sequence[PublishedColumn]) -> Definition:
+        middles, stored = midpoints_of(self.spec, columns), layout.stored
+        spread = f"{SCHEMA}.{quote(helper_table('spread', self.spec.release))}"
+        rows = f"{SCHEMA}.{quote(layout.table)}"
+        text = middles.select(rows, spread, quote, quoted, lambda name: quote(stored[name]))
+        comments = column_comments(self.spec, columns) | middles.comments
+        says = (MIDPOINTS_SAY.format(view=self.name), comments)
+        return f"{self.helpers['midpoints'].begin} AS {text}", _of_midpoints(self.spec, columns), says
+
     def temporary(self, table: str, version: int, columns: Sequence[PublishedColumn]) -> list[str]:
-        """The statements that make views of these names in the session alone, which show one version; but for the
-        blocks. table: of the version."""
+        """The statements that make views of these names in the session alone, which show one version; but for
+        blocks and midpoints. table: of the version."""
         begin, shown = "CREATE TEMPORARY VIEW {} AS SELECT", ", ".join(quote(column.name) for column in columns)
         statements = [f"{begin.format(quote(self.name))} {shown} FROM {SCHEMA}.{quote(table)}"]
         for helper in KEPT:
@@ -237,3 +251,9 @@ def _of_blocks(spec: Spec, columns: Sequence[PublishedColumn]) -> Columns:
     people = [(c.name, c.type) for c in columns if c.role == "people"]
     weights = [(now, "bigint") for c in columns if c.role == "weight"]
     return [(number, "bigint"), *shown, (rows, "bigint"), *people, *weights]
+
+
+def _of_midpoints(spec: Spec, columns: Sequence[PublishedColumn]) -> Columns:
+    middles = midpoints_of(spec, columns)
+    types = [(m.name, "date" if m.of_dates else "double precision") for m in middles.columns]
+    return [*((c.name, c.type) for c in columns), *types]

@@ -20,6 +20,7 @@ from qblock.publish.helpers import (
     names,
     view_comment,
 )
+from qblock.publish.midpoints import MIDPOINTS_SAY, midpoints_of
 from qblock.spec import Spec
 from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_catalog import Entry, SparkCatalog
@@ -32,6 +33,7 @@ TYPES: dict[Type, str] = {
     "double": "DOUBLE",
     "boolean": "BOOLEAN",
     "timestamp": "TIMESTAMP_NTZ",
+    "date": "DATE",
 }
 BESIDE = "_shown"
 VALUES = [f"c{i}" for i in range(max(len(helper.columns) for helper in KEPT))]
@@ -54,7 +56,7 @@ class SparkHelpers:
         self.schema, self.view = spec.publish.schema, spec.view
         self.names = names(spec.view, spec.publish.names)
         self.says: dict[Kind, str] = {helper.kind: helper.says.format(view=spec.view) for helper in KEPT}
-        self.says["blocks"] = BLOCKS_SAY.format(view=spec.view)
+        self.says |= {"blocks": BLOCKS_SAY.format(view=spec.view), "midpoints": MIDPOINTS_SAY.format(view=spec.view)}
         self.comment = view_comment(spec)
 
     def is_view(self, entry: Entry | None) -> bool:
@@ -96,10 +98,15 @@ class SparkHelpers:
         kept = {self.names[helper.kind]: (self.says[helper.kind], _of(helper, self.schema, table)) for helper in KEPT}
         selected, grouped = block_columns(self.spec, columns, quote_name, quote_name, "CAST({} AS BIGINT)")
         text = f"SELECT {selected} FROM {quoted(self.schema, table)} GROUP BY {grouped}"
-        return kept | {self.names["blocks"]: (self.says["blocks"], text)}
+        spread = f"({kept[self.names['spread']][1]})"
+        midpoints = midpoints_of(self.spec, columns).select(quoted(self.schema, table), spread, quote_name, quote_text)
+        return kept | {
+            self.names["blocks"]: (self.says["blocks"], text),
+            self.names["midpoints"]: (self.says["midpoints"], midpoints),
+        }
 
     def kept_texts(self, schema: str, table: str) -> dict[str, str]:
-        """What each helper view but that of the blocks shows of a private version."""
+        """What each helper view but those of blocks and midpoints shows of a private version."""
         return {self.names[helper.kind]: _of(helper, schema, table) for helper in KEPT}
 
     def intact(
