@@ -18,6 +18,7 @@ from qblock.models import REGISTRY, parameters_of
 from qblock.models.base import Parameter, Range
 from qblock.models.examples import example, markdown
 from qblock.publish.helpers import BLOCKS_SAY, KEPT
+from qblock.publish.midpoints import MIDPOINTS_SAY
 from qblock.results.schemas import ANSWERS
 
 Lines = Iterator[str]
@@ -170,6 +171,8 @@ def views() -> Lines:
         yield from table(("column", "type"), ((f"`{name}`", kind) for name, kind in helper.columns.items()))
     yield f"## stays_blocks\n\n{BLOCKS_SAY.format(view='stays')}\n"
     yield "Columns: `block`, the quasi-identifiers, `rows`.\n"
+    yield f"## stays_midpoints\n\n{MIDPOINTS_SAY.format(view='stays')}\n"
+    yield "Columns: those of the view, and for each column with bounds one of its middles: `age_mid`.\n"
 
 
 def answers() -> Lines:

@@ -23,6 +23,7 @@ CHOSEN = (
     "tests/api",
     "tests/cli/test_audit_command.py",
     "tests/cli/test_search_command.py",
+    "tests/examples/test_cookbook.py",
     "tests/frequency",
     "tests/hierarchy",
     "tests/integration",

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from qblock.results.check import SpecChecked as SpecChecked
     from qblock.results.check import named_findings as named_findings
     from qblock.results.check import unsafe as unsafe
+    from qblock.results.estimate import Estimate as Estimate
+    from qblock.results.estimate import EstimatedGroup as EstimatedGroup
     from qblock.results.release import DryRun as DryRun
     from qblock.results.release import Ended as Ended
     from qblock.results.release import Erased as Erased
@@ -96,6 +98,7 @@ _MODULES = {
     "qblock.results.audit": ("Attacked Audited BeliefChange Beliefs Compared ComparedRecodings Disclosures"),
     "qblock.results.check": "Finding SpecChecked named_findings unsafe",
     "qblock.results.base": "Answer Forecast Frontier Guarantee Reached",
+    "qblock.results.estimate": "Estimate EstimatedGroup",
     "qblock.results.release": (
         "DryRun Ended Erased Event Failed Grants MarginTrend History Planned Published Rekeyed Retyped "
         "Sharing Upgraded Verified"

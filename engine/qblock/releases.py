@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from qblock.release.erase import Agree
     from qblock.release.log import Entries
     from qblock.report import Report
+    from qblock.results.estimate import What
     from qblock.search.beliefs import Attacker, BayesAdversary
     from qblock.search.compare import Comparison
     from qblock.search.progress import Progress
@@ -315,6 +316,27 @@ class Release:
         return read_report(
             self.spec, internal=internal, candidate=candidate, version=version, prior=prior, progress=progress
         )
+
+    def estimate(
+        self,
+        what: What,
+        column: str | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        by: str | None = None,
+        weights: bool = False,
+    ) -> results.estimate.Estimate:
+        """A `count`, or the `mean` or `sum` of a column, of the published rows that meet some conditions: what is
+        certain, and what is expected.
+
+        Computed from the view and its helper views alone, so that it tells nothing that readers do not see. where: of
+        columns, a value, a list of values, or a half-open range: {"age": {"from": 20, "below": 40}, "sex": ["f"]}; by:
+        a column whose values, or labels, are told apart; weights: count rows by their weight. Raises InputError for a
+        column that readers do not see, Refused where nothing is published.
+        """
+        from qblock.estimate import estimate
+
+        return estimate(self.spec, what, column, where or {}, by, weights=weights)
 
     def history(self) -> results.release.History:
         """The ledger of the release."""

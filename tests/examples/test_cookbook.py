@@ -62,7 +62,11 @@ def stays(make_job: MakeJob) -> Job:  # noqa: F811
 
 @pytest.fixture
 def later(make_job: MakeJob) -> Job:  # noqa: F811
-    """The same with a weight of each row, and the version after every fourth one left."""
+    """The same without labels, with a weight of each row, and the version after every fourth one left."""
+    return without_leavers(make_job, [2, 3, 3])
+
+
+def without_leavers(make_job: MakeJob, node: list[int]) -> Job:  # noqa: F811
     made = make_job(
         {"id": [f"s{i}" for i in range(120)], **STAYS},
         {"age": "INTEGER"},
@@ -77,7 +81,7 @@ def later(make_job: MakeJob) -> Job:  # noqa: F811
         },
         entity="id",
         privacy=[{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 1}}],
-        search={"node": [2, 3, 3]},
+        search={"node": node},
         versions={"on_refusal": "hold_back"},
     )
     made.settings["publish"] |= {"view": "stays", "weights": True}
@@ -114,13 +118,57 @@ def about_younger(found: Rows) -> None:
     assert found[0][0] == pytest.approx(expected)
 
 
+def with_hidden(known: int) -> float:
+    """Rows, where those whose age is hidden are as the others."""
+    return known * len(STAYS["age"]) / sum(age is not None for age in STAYS["age"])
+
+
+def age_groups(found: Rows) -> None:
+    """The groups end where labels do."""
+    expected = [(low, with_hidden(aged(low, high))) for low, high in ((0, 30), (30, 50), (50, 120))]
+    assert [row[0] for row in found] == [low for low, _ in expected]
+    assert [row[1] for row in found] == pytest.approx([about for _, about in expected])
+
+
+def two_bounds(found: Rows) -> None:
+    ill = [
+        age
+        for age, day, diagnosis in zip(STAYS["age"], STAYS["born"], STAYS["diagnosis"], strict=True)
+        if diagnosis == "flu" and day.year == 1990
+    ]
+    hidden, younger = ill.count(None), with_hidden(aged(0, 30)) / len(STAYS["age"])
+    assert found[0][0] == pytest.approx(sum(age is not None and age < 30 for age in ill) + hidden * younger)
+
+
+def middles() -> dict[int | None, float]:
+    """The middle of each age's label of ten years, and their mean where it is hidden."""
+    own: dict[int | None, float] = {age: age // 10 * 10 + 4.5 for age in STAYS["age"] if age is not None}
+    known = [own[age] for age in STAYS["age"] if age is not None]
+    return own | {None: sum(known) / len(known)}
+
+
 def mean_age(found: Rows) -> None:
+    for diagnosis, shown, about in found:
+        ages = [age for age, d in zip(STAYS["age"], STAYS["diagnosis"], strict=True) if d == diagnosis]
+        assert shown == len(ages)
+        assert about == pytest.approx(sum(middles()[age] for age in ages) / len(ages))
+        known = [age for age in ages if age is not None]
+        assert about == pytest.approx(sum(known) / len(known), rel=0.05)
+    assert [row[0] for row in found] == sorted(set(STAYS["diagnosis"]))
+
+
+def mean_age_between(found: Rows) -> None:
     for diagnosis, shown, at_least, about, below in found:
         ages = [a for a, d in zip(STAYS["age"], STAYS["diagnosis"], strict=True) if d == diagnosis and a is not None]
         assert shown == len(ages)
         assert at_least <= sum(ages) / len(ages) < below
-        assert about == pytest.approx((at_least + below) / 2)
+        assert about == pytest.approx((at_least + below - 1) / 2)
     assert [row[0] for row in found] == sorted(set(STAYS["diagnosis"]))
+
+
+def mean_born(found: Rows) -> None:
+    days = [date(day.year, 1, 1).toordinal() + (364 + (day.year % 4 == 0)) // 2 for day in STAYS["born"]]
+    assert abs(found[0][0].toordinal() - sum(days) / len(days)) <= 1
 
 
 def share_by_block(found: Rows) -> None:
@@ -168,9 +216,13 @@ TRUTH: dict[str, Callable[[Rows], object]] = {
     "younger_surely": lambda found: surely(found, aged(0, 30)),
     "younger_possibly": lambda found: possibly(found, aged(0, 30)),
     "younger_about": about_younger,
+    "age_groups": age_groups,
+    "two_bounds": two_bounds,
     "born_surely": lambda found: surely(found, born(1990)),
     "born_possibly": lambda found: possibly(found, born(1990)),
     "mean_age": mean_age,
+    "mean_age_between": mean_age_between,
+    "mean_born": mean_born,
     "hidden_age": lambda found: _same(found, [(STAYS["age"].count(None),)]),
     "share_by_block": share_by_block,
     "regions": regions,
@@ -201,7 +253,7 @@ def _same(found: Rows, expected: Rows) -> None:
 
 
 def test_every_query_of_the_page_is_asked() -> None:
-    assert set(QUERIES) == {*TRUTH, *LATER}
+    assert set(QUERIES) == {*TRUTH, *LATER, "mean_age_now"}
     assert PAGE.read_text("utf-8").count("```sql") == len(QUERIES)
 
 
@@ -213,6 +265,16 @@ def test_every_query_answers_as_the_source_does(stays: Job) -> None:
 def test_weights_count_who_is_there(later: Job) -> None:
     for name, check in LATER.items():
         check(ask(later, name))
+
+
+def mean_age_now(found: Rows) -> None:
+    """Each of the 90 has the middle of an age between 18 and 89, in labels of forty years."""
+    there = [age for i, age in enumerate(STAYS["age"]) if i % 4 and age is not None]
+    assert found[0][0] == pytest.approx(sum(there) / len(there), rel=0.1)
+
+
+def test_the_mean_of_who_is_there(make_job: MakeJob) -> None:  # noqa: F811
+    mean_age_now(ask(without_leavers(make_job, [1, 3, 3]), "mean_age_now"))
 
 
 def test_comparing_labels_loses_a_year(stays: Job) -> None:

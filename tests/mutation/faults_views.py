@@ -11,6 +11,7 @@ EXACT = "tests/publish/test_exact.py"
 KEPT_TYPES = "tests/publish/test_kept_types.py"
 HELPERS = "tests/publish/test_helpers.py"
 SPREAD = "tests/publish/test_spread.py"
+ESTIMATE = "tests/releases/test_estimate.py"
 SEE = "tests/publish/test_readers_see.py"
 ON_SPARK = "tests/publish/test_spark_spec.py"
 
@@ -91,6 +92,27 @@ VIEWS: tuple[Mutation, ...] = (
         "labels_by_code(self.labels, counts.keys[published], counts.rows[published])",
         "labels_by_code(self.labels, counts.keys, counts.rows)",
         tests=(f"{SPREAD}::test_shares_come_of_the_published_rows_alone",),
+    ),
+    Mutation(
+        "estimate: a row that may meet a condition is said to",
+        "estimate/columns.py",
+        "any(interval.holds(bounds) for interval in intervals)",
+        "possibly",
+        tests=(f"{ESTIMATE}::test_the_truth_is_between",),
+    ),
+    Mutation(
+        "estimate: labels of two levels are taken for different values",
+        "estimate/columns.py",
+        "level is None or level != self.levels[value]",
+        "level is None",
+        tests=(f"{ESTIMATE}::test_the_truth_is_between",),
+    ),
+    Mutation(
+        "estimate: a mean is of the rows that surely count",
+        "estimate/combine.py",
+        "if weight and least * weight >= total:",
+        "if weight:",
+        tests=(f"{ESTIMATE}::test_the_truth_is_between",),
     ),
     Mutation(
         "helpers: the level that the search chose",

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from qblock.results import audit as audit
     from qblock.results import check as check
+    from qblock.results import estimate as estimate
     from qblock.results import release as release
     from qblock.results import report as report
     from qblock.results import search as search
     from qblock.results import tables as tables
 
-_MODULES = ("audit", "check", "release", "report", "search", "tables")
+_MODULES = ("audit", "check", "estimate", "release", "report", "search", "tables")
 
 
 def __getattr__(name: str) -> Any:
