@@ -176,7 +176,7 @@ def _started(catalog: str) -> Iterator[SparkDatabase]:
 @pytest.fixture
 def spark_database(request: pytest.FixtureRequest) -> Iterator[SparkDatabase]:
     """The database of the server for such a test, empty."""
-    lasting = {"release", "publish", "examples"} & set(request.path.parts)
+    lasting = {"release", "releases", "publish", "examples"} & set(request.path.parts)
     found: SparkDatabase = request.getfixturevalue("spark_server" if lasting else "spark_searched")
     yield found
     found.sweep()

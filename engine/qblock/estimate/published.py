@@ -124,7 +124,13 @@ class PublishedView:
 
     def _helper(self, kind: Helper) -> list[dict[str, Any]]:
         name = names(self._spec.view, self._spec.publish.names)[kind]
-        relation = self.session.relation(TableName(self._spec.publish.schema, name))
+        try:
+            relation = self.session.relation(TableName(self._spec.publish.schema, name))
+        except InputError as error:
+            raise InputError(
+                f"{self._spec.view} has no helper view {name} that this login may read; publish again: `qblock release "
+                f"{self._spec.path.name} --force`, or ask for SELECT on it"
+            ) from error
         return self.session.fetch(sa.select(*relation.c).select_from(relation)).to_pylist()
 
 
@@ -142,6 +148,8 @@ def with_condition(column: Column, raw: Any) -> Condition:
     """A condition on a column. Raises InputError for what is none of it."""
     condition = read_condition(column.name, raw)
     if isinstance(column, BoundedColumn):
+        if None in condition.values:
+            raise InputError(f"{column.name}: no label says that a value is missing; leave None out")
         return with_intervals(column.name, condition, dates=column.dates, step=column.step)
     if isinstance(column, LabelColumn):
         _check_labels(column, condition)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from qblock.comparison import NUMBERS
 from qblock.errors import InputError, choices
-from qblock.estimate.columns import ANY, Column, Text, ValueColumn
+from qblock.estimate.columns import ANY, Column, Meets, Number, Text, ValueColumn
 from qblock.estimate.combine import ONE, Between, Part, count_of, mean_of, sum_of
 from qblock.estimate.conditions import Condition
 from qblock.estimate.published import PublishedView, with_condition
@@ -100,10 +100,11 @@ def _grouped(view: PublishedView, question: Question) -> Groups:
 
 def _answer(question: Question, columns: Mapping[str, Column], groups: Groups) -> Estimate:
     parts: dict[Text, list[Part]] = {}
+    reading = _Reading(question, columns)
     for texts, rows, weight in groups:
         by_name = dict(zip(question.names, texts, strict=True))
         own = parts.setdefault(by_name[question.by] if question.by else None, [])
-        if (part := part_of(question, columns, by_name, rows, weight)) is not None:
+        if (part := reading.part(by_name, rows, weight)) is not None:
             own.append(part)
     every = [part for own in parts.values() for part in own]
     shown = []
@@ -122,28 +123,36 @@ def _answer(question: Question, columns: Mapping[str, Column], groups: Groups) -
     )
 
 
-def part_of(
-    question: Question, columns: Mapping[str, Column], texts: Mapping[str, Text], rows: int, weight: float
-) -> Part | None:
-    """Rows that read alike; None where none of them meets the conditions, or has a number.
+class _Reading:
+    """What labels and values say to a question, each read once."""
 
-    Args:
-        question: What is asked for.
-        columns: The columns that are read, by name.
-        texts: What the rows have in each of them.
-        rows: How many rows there are.
-        weight: The sum of their weights.
-    """
-    surely, share = ANY.surely, ANY.share
-    for name, condition in question.where.items():
-        meets = columns[name].meets(texts[name], condition)
-        if not meets.possibly:
-            return None
-        surely, share = surely and meets.surely, share * meets.share
-    if question.column is None:
-        return Part(rows, weight, surely, share, ONE)
-    number = columns[question.column].number(texts[question.column], question.where.get(question.column))
-    return None if number is None else Part(rows, weight, surely, share, number)
+    def __init__(self, question: Question, columns: Mapping[str, Column]) -> None:
+        self._question, self._columns = question, columns
+        self._met: dict[tuple[str, Text], Meets] = {}
+        self._numbers: dict[Text, Number | None] = {}
+
+    def part(self, texts: Mapping[str, Text], rows: int, weight: float) -> Part | None:
+        """Rows that read alike; None where none of them meets the conditions, or has a number. texts: what they have in
+        each column."""
+        surely, share = ANY.surely, ANY.share
+        for name in self._question.where:
+            meets = self._meets(name, texts[name])
+            if not meets.possibly:
+                return None
+            surely, share = surely and meets.surely, share * meets.share
+        number = ONE if self._question.column is None else self._number(texts[self._question.column])
+        return None if number is None else Part(rows, weight, surely, share, number)
+
+    def _meets(self, name: str, text: Text) -> Meets:
+        if (name, text) not in self._met:
+            self._met[name, text] = self._columns[name].meets(text, self._question.where[name])
+        return self._met[name, text]
+
+    def _number(self, text: Text) -> Number | None:
+        if text not in self._numbers:
+            name = self._question.column or ""
+            self._numbers[text] = self._columns[name].number(text, self._question.where.get(name))
+        return self._numbers[text]
 
 
 def _fields(question: Question, parts: Sequence[Part]) -> dict[str, Any]:
