@@ -153,6 +153,8 @@ def _sums(values: Floats, first: Ints, after: Ints, cells: int) -> Floats:
 
 
 def _cells(edges: Floats, mass: Floats, first: int, after: int) -> tuple[Cell, ...]:
+    if after - first == 1:  # the most of them, where values are published as they are
+        return (Cell(_end(edges[first]), _end(edges[after]), 1.0),)
     own = mass[first:after]
     share = own / own.sum() if own.sum() > 0 else np.full(len(own), 1 / len(own))
     starts = np.arange(len(own))
