@@ -84,15 +84,18 @@ class Midpoints:
 def midpoints_of(spec: Spec, columns: Sequence[PublishedColumn]) -> Midpoints:
     """The columns of the view, from those that are published: a quasi-identifier with bounds has a middle."""
     taken = {column.name.casefold() for column in columns}
-    middles: dict[str, Middle] = {}
+    types: dict[str, list[str]] = {}
     of = ""
     for column in columns:
         of = column.name if column.role == "quasi_identifier" else of
-        if column.role == "bound" and of not in middles:
-            name = _free(spec.publish.names.get(f"{of}_{MIDDLE}") or shortened(f"{of}_{MIDDLE}"), taken)
-            middles[of] = Middle(name, of, "date" in column.type.casefold())
-            taken.add(name.casefold())
-    return Midpoints(tuple(column.name for column in columns), tuple(middles.values()))
+        if column.role == "bound":
+            types.setdefault(of, []).append(column.type.casefold())
+    middles = []
+    for of, own in types.items():
+        name = _free(spec.publish.names.get(f"{of}_{MIDDLE}") or shortened(f"{of}_{MIDDLE}"), taken)
+        middles.append(Middle(name, of, any("date" in type_ for type_ in own)))
+        taken.add(name.casefold())
+    return Midpoints(tuple(column.name for column in columns), tuple(middles))
 
 
 def _free(name: str, taken: set[str]) -> str:
