@@ -80,10 +80,10 @@ if TYPE_CHECKING:
     from qblock.search.compare_results import write_parquet as write_parquet
     from qblock.search.progress import SearchProgress as SearchProgress
     from qblock.spec.schema import json_schema as json_schema
-    from qblock.tables import anonymize as anonymize
-    from qblock.tables import audit as audit
-    from qblock.tables import profile as profile
-    from qblock.tables import propose_spec as propose_spec
+    from qblock.tables.anonymized import anonymize as anonymize
+    from qblock.tables.audited import audit as audit
+    from qblock.tables.profiled import profile as profile
+    from qblock.tables.profiled import propose_spec as propose_spec
     from qblock.warehouse.driver_errors import explained as explained
 
 _MODULES = {
@@ -112,7 +112,9 @@ _MODULES = {
     "qblock.search.compare_results": "nodes_table write_csv write_parquet",
     "qblock.search.progress": "SearchProgress",
     "qblock.spec.schema": "json_schema",
-    "qblock.tables": "anonymize audit profile propose_spec",
+    "qblock.tables.anonymized": "anonymize",
+    "qblock.tables.audited": "audit",
+    "qblock.tables.profiled": "profile propose_spec",
     "qblock.warehouse.driver_errors": "explained",
 }
 """Where each name is defined: it is imported when it is first used, so that a search does not wait for the job."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from qblock.search.beliefs import Attacker, BayesAdversary
     from qblock.search.compare import Comparison
     from qblock.search.progress import Progress
-    from qblock.tables import Threshold
+    from qblock.tables.audited import Threshold
 
 Say = Callable[[str], None]
 

@@ -20,11 +20,11 @@ from reference.lattices import minimal, satisfying
 from reference.tables import Table
 
 import qblock
-from qblock import tables as module
 from qblock.hierarchy.core import TOP
 from qblock.release.apply import release
 from qblock.spec import spec_of
-from qblock.tables import ONE_PUBLICATION
+from qblock.tables import anonymized as module
+from qblock.tables.anonymized import ONE_PUBLICATION
 
 PEOPLE = pd.DataFrame(
     {

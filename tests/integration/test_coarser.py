@@ -22,7 +22,7 @@ from integration.sources import opened, quoted
 from qblock.errors import InputError
 from qblock.search.run import open_task, run_search
 from qblock.spec import spec_of
-from qblock.tables import audit
+from qblock.tables.audited import audit
 from qblock.warehouse.protocol import TableName
 
 pytestmark = pytest.mark.either_engine

@@ -20,7 +20,7 @@ from integration.sources import opened, quoted
 from qblock.errors import InputError
 from qblock.search.run import run_search
 from qblock.spellings import PARTS, plain
-from qblock.tables import audit
+from qblock.tables.audited import audit
 from qblock.warehouse.protocol import TableName
 
 pytestmark = [

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from integration.sources import opened, quoted
 from qblock.errors import InputError
 from qblock.search.run import run_search
-from qblock.tables import audit
+from qblock.tables.audited import audit
 from qblock.warehouse.protocol import TableName
 
 pytestmark = pytest.mark.either_engine

@@ -1,0 +1,163 @@
+"""A table generalized until the privacy models hold, counted again before it is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from qblock.blocks import Reference
+from qblock.checks import refuse_dependencies, refuse_single_rows
+from qblock.errors import InputError, Refused, hide_tracebacks
+from qblock.publish.copy import PublishedColumn, copy_of, label_codes
+from qblock.publish.digest import content_digest
+from qblock.publish.recheck import Counted, count_again, differences
+from qblock.release.prechecks import source_digest
+from qblock.release.run import NOT_PROTECTED
+from qblock.results.tables import Anonymized
+from qblock.search.assessment import Assessment, metrics_json, requirements_json
+from qblock.search.result import refusal
+from qblock.search.run import open_task, recoded, run_search
+from qblock.spec import Spec
+from qblock.tables.request import Names, TableRequest, attributes_of, named, with_hierarchies
+from qblock.warehouse.driver_errors import explained
+from qblock.warehouse.duckdb import DuckdbWarehouse
+from qblock.warehouse.protocol import Warehouse
+
+ONE_PUBLICATION = (
+    "this is one publication: it is checked by itself and with no other one, so whoever holds two of the same people "
+    "may learn more than each guarantees; to publish a changing table again, make it a release with `entity`"
+)
+
+
+@partial(hide_tracebacks, explain=explained)
+def anonymize(
+    data: Any,
+    quasi_identifiers: Mapping[str, Any],
+    sensitive: Names = (),
+    *,
+    privacy: Sequence[Mapping[str, Any]],
+    insensitive: Sequence[str] = (),
+    entity: str | None = None,
+    count: str | None = None,
+    suppression_limit: Any = None,
+    search: Mapping[str, Any] | None = None,
+    types: Mapping[str, str] | None = None,
+) -> Anonymized:
+    """A table generalized until the privacy models hold, and counted again before it is returned.
+
+    data: a pandas DataFrame, an Arrow table, or the path of a Parquet or CSV file (or a pattern of several). The words
+    are those of a spec: quasi_identifiers is a mapping of columns to hierarchies ({"age": {"ranges": [5, 10]}, "sex":
+    "suppress"}) or to whole entries ({"age": {"hierarchy": "suppress", "nulls": "top"}}); sensitive a list of columns,
+    or a mapping to entries; privacy the models, which must all hold; insensitive columns are published as they are, and
+    a column that is not named is not published. entity, count, suppression_limit, search: as in a spec. types: of a CSV
+    file's columns that are not text. Hierarchies in files start at the working directory.
+
+    The result's `frame` has an index of its own and rows in the order of what it shows: those of `data` would link its
+    rows to the source's. NaN, NA, NaT and None are NULL.
+
+    Each call is one publication: whoever holds two of the same people may learn more than each guarantees. Do not
+    anonymize a changing table again and again; make it a release, whose versions are checked together.
+
+    Raises Refused where no generalization satisfies what is asked (or the table is empty), InputError for what is wrong
+    with the question or the data.
+    """
+
+    request = TableRequest("qblock.anonymize()", data, types=types, databases=False)
+    attributes = attributes_of(
+        request.caller,
+        {
+            "quasi_identifier": with_hierarchies(request.caller, quasi_identifiers),
+            "sensitive": named(request.caller, "sensitive", sensitive),
+            "insensitive": named(request.caller, "insensitive", insensitive),
+        },
+    )
+    spec = request.spec(
+        attributes, privacy, entity=entity, count=count, suppression_limit=suppression_limit, search=search
+    )
+    return _anonymized(spec, request.warehouse(spec))
+
+
+def _anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
+    """The table of a spec as it may be published once. Closes the warehouse.
+
+    Raises Refused where no node satisfies the spec, or what was made fails its own check, and InputError.
+    """
+    with ExitStack() as stack:
+        if spec.map_version is not None:
+            stack.callback(warehouse.close)
+            raise InputError("search.node: a table has no versions; leave it out, and a map is searched for")
+        spec = replace(spec, versions=replace(spec.versions, joint="none"))
+        task = stack.enter_context(open_task(spec, name_values=False, warehouse=warehouse))
+        refuse_single_rows(task)
+        result = run_search(task)
+        chosen = result.chosen
+        if chosen is None:
+            raise refusal(result)
+        refuse_dependencies(task, result)
+        warnings = list(task.warnings)
+        source = source_digest(task.source)
+        if result.recoded is not None:
+            task = stack.enter_context(recoded(task, result.recoded))
+            chosen = task.assess(task.lattice.bottom)
+        labels, copy = label_codes(task, chosen.node), copy_of(task, chosen)
+        session = task.source.session
+        digest = content_digest(session, copy.query.subquery("qblock_copy"), copy.columns)
+        references = [[part.reference for part in parts] for parts in chosen.counts.parts]
+        # By what is published: the order of the source would link its rows.
+        table = session.fetch(copy.ordered)
+        protected = task.protected or (not chosen.suppressed and result.choice != "minimal")
+        warnings = list(dict.fromkeys([*warnings, *task.warnings]))
+    counted = _counted_again(spec, table, copy.columns, references, chosen, labels, digest)
+    tightest = [again or first for again, first in zip(counted.tightest, chosen.tightest, strict=True)]
+    alone = [q.model.name for q, t in zip(spec.privacy, counted.tightest, strict=True) if t is None]
+    notes = [ONE_PUBLICATION, *warnings, *([] if protected else [NOT_PROTECTED])]
+    if alone:
+        notes.append(f"not computed from the anonymized rows, which do not suffice: {', '.join(dict.fromkeys(alone))}")
+    return Anonymized.model_validate(
+        {
+            "table": table,
+            "rows": table.num_rows,
+            "suppressed": chosen.suppressed,
+            "node": {} if result.recoded is not None else dict(zip(spec.quasi_identifiers, chosen.node, strict=True)),
+            "boxes": None if result.recoded is None else len(result.recoded.boxes),
+            "tightest": requirements_json(spec.privacy, tightest),
+            "metrics": metrics_json(result.metrics),
+            "minimal": result.minimal,
+            "choice": result.choice,
+            "why": result.why,
+            "protected": protected,
+            "digest": digest,
+            "source_digest": source,
+            "notes": list(dict.fromkeys(notes)),
+        }
+    )
+
+
+def _counted_again(
+    spec: Spec,
+    table: pa.Table,
+    columns: Sequence[PublishedColumn],
+    references: Sequence[Sequence[Reference]],
+    chosen: Assessment,
+    labels: Sequence[dict[str, int]],
+    digest: str,
+) -> Counted:
+    """The guarantees of the very rows that are returned, in a session that has nothing else."""
+    warehouse = DuckdbWarehouse(None, spec.search.memory_limit)
+    try:
+        with warehouse.snapshot() as session:
+            rows = session.load("qblock_anonymized", table)
+            counted = count_again(spec, session, rows, columns, references)
+            problems = differences(spec, counted, chosen, labels)
+            if content_digest(session, rows, columns) != digest:
+                problems.append("its content is not what was read from the source")
+    finally:
+        warehouse.close()
+    if problems:
+        raise Refused("the anonymized table failed its check, nothing is returned: " + "; ".join(problems))
+    return counted

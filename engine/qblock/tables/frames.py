@@ -1,0 +1,105 @@
+"""Data frames and Arrow tables, as the embedded database takes them. Nothing else knows a library of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from qblock.errors import InputError
+from qblock.spec.source_file import ColumnType
+from qblock.warehouse.arrow import taken, taken_schema
+from qblock.warehouse.copied import SourceFacts, check_names
+from qblock.warehouse.protocol import TableName
+
+FRAME = "data frame"
+ROWS = 1 << 16
+"""Of a batch."""
+
+
+class FrameTable:
+    """The Tabular protocol for a data frame or Arrow table. Only the columns that are asked for are converted."""
+
+    name = FRAME
+    home = TableName(None, FRAME)
+    facts: SourceFacts | None = None
+    nan_is_missing = True
+    types: Mapping[str, ColumnType] = {}
+
+    def __init__(self, data: Any) -> None:
+        self._columns = _pandas_columns(data) if _is_pandas(data) else _arrow_columns(data)
+        self._read: dict[str, pa.ChunkedArray] = {}
+
+    def names(self) -> list[str]:
+        """The names of the columns, in order; those that are no text are left out."""
+        return [name for name, _ in self._columns if isinstance(name, str)]
+
+    def check(self, needed: Mapping[str, str]) -> None:
+        unnamed = {str(name) for name, _ in self._columns if not isinstance(name, str)}
+        for name, place in needed.items():
+            if name in unnamed and name not in self.names():
+                raise InputError(
+                    f"{place}: the name of column {name} of the {FRAME} is no text; rename the columns: "
+                    "frame.columns = frame.columns.map(str)"
+                )
+        check_names(f"the {FRAME}", self.names(), needed)
+
+    def schema(self, columns: Sequence[str]) -> pa.Schema:
+        return taken_schema([pa.field(name, self._column(name).type) for name in columns], f"the {FRAME}")
+
+    def parts(self, columns: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
+        whole = pa.table({name: self._column(name) for name in columns})
+        yield f"the {FRAME}", taken(whole.to_batches(ROWS), schema, f"the {FRAME}")
+
+    def _column(self, name: str) -> pa.ChunkedArray:
+        if name not in self._read:
+            column = next(column for label, column in self._columns if label == name)
+            self._read[name] = column if isinstance(column, pa.ChunkedArray) else _converted(name, column)
+        return self._read[name]
+
+
+def _is_pandas(data: Any) -> bool:
+    # Whoever has such a frame has imported pandas; nobody else need do it.
+    return type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns")
+
+
+def _pandas_columns(frame: Any) -> list[tuple[Any, Any]]:
+    """Label and values of each column. The index takes no part: it tells rows apart, and would link them."""
+    return [(label, frame.iloc[:, position]) for position, label in enumerate(frame.columns)]
+
+
+def _arrow_columns(data: Any) -> list[tuple[Any, Any]]:
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        data = data.read_all()
+    if not isinstance(data, pa.Table):
+        data = _arrow_table(data)
+    return list(zip(data.schema.names, data.columns, strict=True))
+
+
+def _arrow_table(data: Any) -> pa.Table:
+    """Whatever another library offers as Arrow."""
+    try:
+        if hasattr(data, "__arrow_c_stream__") and not isinstance(data, type):
+            return pa.table(data)
+    except (pa.ArrowException, TypeError, ValueError):
+        pass  # a stream of something else than rows
+    raise InputError(
+        f"a {type(data).__name__} is not a table; give a pandas DataFrame, an Arrow table, or the path of a "
+        "Parquet or CSV file"
+    )
+
+
+def _converted(name: str, values: Any) -> pa.ChunkedArray:
+    """A pandas column in Arrow. The library's own errors quote a value."""
+    try:
+        converted = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        kind = getattr(values, "dtype", "object")
+        raise InputError(
+            f"the {FRAME}: column {name} ({kind}) holds values that have no one type; make them one: "
+            f"frame[{name!r}] = frame[{name!r}].astype('string'), or numbers, or dates"
+        ) from error
+    return converted if isinstance(converted, pa.ChunkedArray) else pa.chunked_array([converted])
