@@ -3,8 +3,8 @@
     python -m benchmarks.analyst people.csv --numbers age,income --names sex,region --sensitive illness
 
 publishes a map with k = 5 in a folder of its own, asks twelve aggregates and fifty that are drawn, and prints the
-median and the worst relative error of both. By hand: a row with two bounds counts by the share of its label that a range
-covers, rows without them as the others, and a mean is that of the middles.
+median and the worst relative error of both. By hand: a row with two bounds counts by the share of its label that a
+range covers, rows without them as the others, and a mean is that of the middles.
 """
 
 from __future__ import annotations

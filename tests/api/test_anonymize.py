@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from reference.tables import Table
 
 import qblock
 from qblock.hierarchy.core import TOP
+from qblock.publish import copy
 from qblock.release.apply import release
 from qblock.spec import spec_of
 from qblock.tables import anonymized as module
@@ -39,7 +41,8 @@ TABLES = 25 if os.environ.get("QBLOCK_TEST_ENGINES") == "all" else 12
 K3: list[dict[str, Any]] = [{"k_anonymity": {"k": 3}}]
 
 
-def test_it_is_what_a_release_would_publish(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ranges", [None, "columns", "text"])
+def test_it_is_what_a_release_would_publish(ranges: str | None, tmp_path: Path) -> None:
     privacy = [{"k_anonymity": {"k": 2}}, {"entropy_l_diversity": {"l": 1.5}}]
     PEOPLE.to_parquet(tmp_path / "people.parquet")
     attributes = {name: {"role": "quasi_identifier", "hierarchy": form} for name, form in QUASI.items()}
@@ -50,16 +53,106 @@ def test_it_is_what_a_release_would_publish(tmp_path: Path) -> None:
         "attributes": {**attributes, "disease": "sensitive", "ward": "insensitive"},
         "privacy": privacy,
         "suppression_limit": 0.3,
-        "publish": {"url": "duckdb:///release.duckdb", "schema": "main", "ranges": "text"},
+        "publish": {"url": "duckdb:///release.duckdb", "schema": "main"}
+        | ({} if ranges is None else {"ranges": ranges}),
         "versions": {"joint": "none"},
     }
     published = release(spec_of(spec, tmp_path / "spec"))
-    found = qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=privacy, insensitive=["ward"], suppression_limit=0.3)
+    found = qblock.anonymize(
+        PEOPLE, QUASI, ["disease"], privacy=privacy, insensitive=["ward"], suppression_limit=0.3, ranges=ranges
+    )
     assert found.digest == published.digest
     assert (found.rows, found.suppressed, dict(found.node)) == (published.rows, published.suppressed, published.node)
     assert found.tightest == published.tightest
     with duckdb.connect(str(tmp_path / "release.duckdb"), read_only=True) as connection:
-        assert found.table.to_pylist() == connection.sql("SELECT * FROM main.people").to_arrow_table().to_pylist()
+        view = connection.sql("SELECT * FROM main.people").to_arrow_table()
+    assert found.table.schema.equals(view.schema)
+    assert found.table.to_pylist() == view.to_pylist()
+    assert ("age_low" in view.schema.names) == (ranges != "text")
+
+
+STAYS = pd.DataFrame(
+    {
+        "born": [date(1990, 1, 1), date(1990, 12, 31), date(1991, 6, 1), None] * 4,
+        "seen": [datetime(2024, 2, 29, 23, 59), datetime(2024, 3, 1, 0, 0)] * 8,
+        "dose": [0.5, 0.75, 1.25, 1.5] * 4,
+        "disease": ["flu", "heart", "cancer", "flu"] * 4,
+    }
+)
+STAYS_QUASI: dict[str, Any] = {
+    "born": {"hierarchy": {"dates": ["year"]}, "nulls": "top"},
+    "seen": {"dates": ["month"]},
+    "dose": {"ranges": [0.5]},
+}
+
+
+def test_bounds_are_those_of_the_labels_and_open_days_are_the_first_and_the_last() -> None:
+    found = qblock.anonymize(
+        STAYS, STAYS_QUASI, ["disease"], privacy=[{"k_anonymity": {"k": 1}}], search={"node": [1, 1, 1]}
+    )
+    assert found.table.column_names == [
+        *("born", "born_from", "born_until"),
+        *("seen", "seen_from", "seen_until"),
+        *("dose", "dose_low", "dose_high", "disease"),
+    ]
+    assert {row[:3] for row in found.frame.itertuples(index=False, name=None)} == {
+        ("*", date.min, date.max),
+        ("1990", date(1990, 1, 1), date(1991, 1, 1)),
+        ("1991", date(1991, 1, 1), date(1992, 1, 1)),
+    }
+    assert {tuple(row) for row in found.frame[["dose", "dose_low", "dose_high"]].values.tolist()} == {
+        ("[0.5, 1)", 0.5, 1.0),
+        ("[1, 1.5)", 1.0, 1.5),
+        ("[1.5, 2)", 1.5, 2.0),
+    }
+
+
+def test_every_value_is_within_the_bounds_of_a_row_that_shows_it() -> None:
+    for node in ([0, 0, 0], [1, 1, 1], [2, 2, 2]):
+        found = qblock.anonymize(
+            STAYS, STAYS_QUASI, ["disease"], privacy=[{"k_anonymity": {"k": 1}}], search={"node": node}
+        ).frame
+        for born, seen, dose, disease in STAYS.itertuples(index=False, name=None):
+            day = seen.date()
+            within = found[(found.dose_low <= dose) & (dose < found.dose_high) & (found.disease == disease)]
+            within = within[(within.seen_from <= day) & (day < within.seen_until)]
+            assert len(within[(within.born_from <= born) & (born < within.born_until)] if born else within) > 0
+
+
+def test_boxes_have_bounds_too() -> None:
+    found = qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=K3, search={"recoding": "multidimensional"})
+    assert found.boxes
+    low, high = found.frame["age_low"], found.frame["age_high"]
+    assert all(low < high)
+    assert sorted(PEOPLE["age"])[0] >= low.min()
+
+
+def test_names_of_bounds_that_are_taken_are_said_and_can_be_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = PEOPLE.assign(age_low="x")
+    ask: dict[str, Any] = {"sensitive": ["disease"], "insensitive": ["age_low"], "privacy": K3}
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "run_search", None)  # it is said before anything is searched
+        with pytest.raises(qblock.InputError, match=r"bounds of age would be published as age_low.*names: {age_low:"):
+            qblock.anonymize(frame, QUASI, **ask)
+        with pytest.raises(qblock.InputError, match=r"publish\.ranges: DuckDB has no types of ranges"):
+            qblock.anonymize(frame, QUASI, **ask, ranges="native")
+    found = qblock.anonymize(frame, QUASI, **ask, names={"age_low": "age_from"})
+    assert found.table.column_names == ["age", "age_from", "age_high", "sex", "disease", "age_low"]
+
+
+def test_rows_with_other_bounds_than_their_labels_are_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = copy.loaded
+
+    def wrong(session: Any, name: str, *rest: Any) -> Any:
+        table = loaded(session, name, *rest)
+        session.run(f"UPDATE {name} SET t1 = '41.0' WHERE t1 = '40.0'")
+        return table
+
+    monkeypatch.setattr(copy, "loaded", wrong)
+    with pytest.raises(qblock.Refused, match="holds other bounds of age than its labels have"):
+        qblock.anonymize(
+            PEOPLE, QUASI, ["disease"], privacy=[{"k_anonymity": {"k": 2}}], search={"node": {"age": 1, "sex": 1}}
+        )
 
 
 def label(value: Any, name: str, level: int) -> str:
@@ -102,7 +195,7 @@ def test_it_agrees_with_the_slow_reference(
         with pytest.raises(qblock.Refused):
             qblock.anonymize(frame, QUASI, ["s"], suppression_limit=limit, **ask)
         return
-    found = qblock.anonymize(frame, QUASI, ["s"], suppression_limit=limit, **ask)
+    found = qblock.anonymize(frame, QUASI, ["s"], suppression_limit=limit, ranges="text", **ask)
     assert sorted(found.minimal) == sorted(minimal(nodes))
     chosen = tuple(found.node.values())
     assert chosen in nodes
@@ -252,6 +345,7 @@ def test_rows_that_are_not_what_was_counted_are_not_returned(monkeypatch: pytest
                     {"age": {"ranges": [10, 20]}, "sex": "suppress"},
                     ["disease"],
                     privacy=K3[:0] or [{"k_anonymity": {"k": 1}}],
+                    ranges="text",
                 )
 
 

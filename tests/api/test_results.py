@@ -79,7 +79,7 @@ def test_a_profile_is_what_anonymize_takes() -> None:
     frame = pd.DataFrame({"age": range(20, 60), "city": ["a", "b", "c", "d"] * 10, "salary": [1, 2, 3, 4, 5] * 8})
     profiled = qblock.profile(frame)
     found = qblock.anonymize(frame, profiled.quasi_identifiers, profiled.sensitive, privacy=[{"k_anonymity": {"k": 4}}])
-    assert set(found.frame.columns) == {"age", "city", "salary"}
+    assert set(found.frame.columns) == {"age", "age_low", "age_high", "city", "salary"}
     assert found.guarantees[0].holds
     assert profiled.quasi_identifiers["city"] == {"hierarchy": "suppress"}
 

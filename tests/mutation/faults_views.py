@@ -66,6 +66,13 @@ VIEWS: tuple[Mutation, ...] = (
         tests=(f"{BOUNDS}::test_a_copy_with_other_bounds_than_its_labels_is_not_published",),
     ),
     Mutation(
+        "bounds: those of a data frame are not checked",
+        "tables/anonymized.py",
+        "            check_copied(session, rows, copy.bounds)\n",
+        "",
+        tests=("tests/api/test_anonymize.py::test_rows_with_other_bounds_than_their_labels_are_not_returned",),
+    ),
+    Mutation(
         "bounds: a spec that says nothing gives a release new columns",
         "release/maps.py",
         'return "text" if kept is None else Kept.of_text(kept).ranges',

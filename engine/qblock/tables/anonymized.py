@@ -13,9 +13,11 @@ import pyarrow as pa
 from qblock.blocks import Reference
 from qblock.checks import refuse_dependencies, refuse_single_rows
 from qblock.errors import InputError, Refused, hide_tracebacks
-from qblock.publish.copy import PublishedColumn, copy_of, label_codes
+from qblock.publish.bounds import check_copied, source_bounds
+from qblock.publish.copy import Copy, copy_of, label_codes
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import Counted, count_again, differences
+from qblock.release.maps import FIRST
 from qblock.release.prechecks import source_digest
 from qblock.release.run import NOT_PROTECTED
 from qblock.results.tables import Anonymized
@@ -23,6 +25,7 @@ from qblock.search.assessment import Assessment, metrics_json, requirements_json
 from qblock.search.result import refusal
 from qblock.search.run import open_task, recoded, run_search
 from qblock.spec import Spec
+from qblock.tables.frames import within_calendar
 from qblock.tables.request import Names, TableRequest, attributes_of, named, with_hierarchies
 from qblock.warehouse.driver_errors import explained
 from qblock.warehouse.duckdb import DuckdbWarehouse
@@ -47,6 +50,8 @@ def anonymize(
     suppression_limit: Any = None,
     search: Mapping[str, Any] | None = None,
     types: Mapping[str, str] | None = None,
+    ranges: str | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> Anonymized:
     """A table generalized until the privacy models hold, and counted again before it is returned.
 
@@ -56,6 +61,10 @@ def anonymize(
     or a mapping to entries; privacy the models, which must all hold; insensitive columns are published as they are, and
     a column that is not named is not published. entity, count, suppression_limit, search: as in a spec. types: of a CSV
     file's columns that are not text. Hierarchies in files start at the working directory.
+
+    The columns are those of the view of a release: beside the labels of numbers and dates are their bounds (age_low,
+    age_high; born_from, born_until). ranges: as `publish.ranges` of a spec (`text` leaves them out); names: as
+    `publish.names`, other names for them. An open end is infinite, and of dates the first or last day of Python.
 
     The result's `frame` has an index of its own and rows in the order of what it shows: those of `data` would link its
     rows to the source's. NaN, NA, NaT and None are NULL.
@@ -76,8 +85,15 @@ def anonymize(
             "insensitive": named(request.caller, "insensitive", insensitive),
         },
     )
+    publish = {key: given for key, given in {"ranges": ranges, "names": names}.items() if given is not None}
     spec = request.spec(
-        attributes, privacy, entity=entity, count=count, suppression_limit=suppression_limit, search=search
+        attributes,
+        privacy,
+        entity=entity,
+        count=count,
+        suppression_limit=suppression_limit,
+        search=search,
+        publish=publish or None,
     )
     return _anonymized(spec, request.warehouse(spec))
 
@@ -94,6 +110,8 @@ def _anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
         spec = replace(spec, versions=replace(spec.versions, joint="none"))
         task = stack.enter_context(open_task(spec, name_values=False, warehouse=warehouse))
         refuse_single_rows(task)
+        ranges = spec.publish.ranges or FIRST
+        source_bounds(task.source, ranges)  # before anything takes time
         result = run_search(task)
         chosen = result.chosen
         if chosen is None:
@@ -104,7 +122,7 @@ def _anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
         if result.recoded is not None:
             task = stack.enter_context(recoded(task, result.recoded))
             chosen = task.assess(task.lattice.bottom)
-        labels, copy = label_codes(task, chosen.node), copy_of(task, chosen)
+        labels, copy = label_codes(task, chosen.node), copy_of(task, chosen, ranges)
         session = task.source.session
         digest = content_digest(session, copy.query.subquery("qblock_copy"), copy.columns)
         references = [[part.reference for part in parts] for parts in chosen.counts.parts]
@@ -112,7 +130,7 @@ def _anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
         table = session.fetch(copy.ordered)
         protected = task.protected or (not chosen.suppressed and result.choice != "minimal")
         warnings = list(dict.fromkeys([*warnings, *task.warnings]))
-    counted = _counted_again(spec, table, copy.columns, references, chosen, labels, digest)
+    counted = _counted_again(spec, table, copy, references, chosen, labels, digest)
     tightest = [again or first for again, first in zip(counted.tightest, chosen.tightest, strict=True)]
     alone = [q.model.name for q, t in zip(spec.privacy, counted.tightest, strict=True) if t is None]
     notes = [ONE_PUBLICATION, *warnings, *([] if protected else [NOT_PROTECTED])]
@@ -120,7 +138,7 @@ def _anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
         notes.append(f"not computed from the anonymized rows, which do not suffice: {', '.join(dict.fromkeys(alone))}")
     return Anonymized.model_validate(
         {
-            "table": table,
+            "table": within_calendar(table, [column.name for bound in copy.bounds for column in bound.columns]),
             "rows": table.num_rows,
             "suppressed": chosen.suppressed,
             "node": {} if result.recoded is not None else dict(zip(spec.quasi_identifiers, chosen.node, strict=True)),
@@ -141,7 +159,7 @@ def _anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
 def _counted_again(
     spec: Spec,
     table: pa.Table,
-    columns: Sequence[PublishedColumn],
+    copy: Copy,
     references: Sequence[Sequence[Reference]],
     chosen: Assessment,
     labels: Sequence[dict[str, int]],
@@ -152,9 +170,10 @@ def _counted_again(
     try:
         with warehouse.snapshot() as session:
             rows = session.load("qblock_anonymized", table)
-            counted = count_again(spec, session, rows, columns, references)
+            counted = count_again(spec, session, rows, copy.columns, references)
+            check_copied(session, rows, copy.bounds)
             problems = differences(spec, counted, chosen, labels)
-            if content_digest(session, rows, columns) != digest:
+            if content_digest(session, rows, copy.columns) != digest:
                 problems.append("its content is not what was read from the source")
     finally:
         warehouse.close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from qblock.errors import InputError
 from qblock.spec.source_file import ColumnType
@@ -16,6 +18,8 @@ from qblock.warehouse.protocol import TableName
 FRAME = "data frame"
 ROWS = 1 << 16
 """Of a batch."""
+DAYS = (date.min, date.max)
+"""What stands for infinite days, which no library of frames has; DuckDB's own client gives the same."""
 
 
 class FrameTable:
@@ -103,3 +107,13 @@ def _converted(name: str, values: Any) -> pa.ChunkedArray:
             f"frame[{name!r}] = frame[{name!r}].astype('string'), or numbers, or dates"
         ) from error
     return converted if isinstance(converted, pa.ChunkedArray) else pa.chunked_array([converted])
+
+
+def within_calendar(table: pa.Table, bounds: Sequence[str]) -> pa.Table:
+    """A table whose bounds are days that Python has, where they are dates: an open end is its first or last day."""
+    first, last = (pa.scalar(day, pa.date32()) for day in DAYS)
+    for name in bounds:
+        if table.schema.field(name).type == pa.date32():
+            days = pc.max_element_wise(pc.min_element_wise(table[name], last), first)
+            table = table.set_column(table.schema.get_field_index(name), name, days)
+    return table
