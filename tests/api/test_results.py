@@ -18,6 +18,7 @@ import pytest
 from pydantic import ValidationError
 
 import qblock
+from qblock import api
 from qblock.cli.app import run
 from qblock.results import base
 
@@ -131,6 +132,30 @@ def test_html_shows_names_and_values_as_text() -> None:
     page = base.page(HOSTILE, base.table([HOSTILE], [[HOSTILE, None, 0.1]]), HOSTILE)
     assert "<script" not in page
     assert "<img" not in page
+
+
+def test_anonymized_rows_are_shown_with_their_hierarchies() -> None:
+    frame = pd.DataFrame({"age": [20 + i % 20 for i in range(60)], "disease": [HOSTILE, "b"] * 30})
+    made = qblock.anonymize(frame, ["age"], ["disease"], privacy=[{"k_anonymity": {"k": 3}}])
+    seen = Tags()
+    seen.feed(made._repr_html_())
+    assert seen.texts.count(HOSTILE) + seen.texts.count("b") == 10
+    assert "These are the first 10 of 60 rows." in seen.texts
+    assert "ranges: [5, 10, 20], labels: half_open" in seen.texts
+    assert "age_low" in seen.texts
+
+
+def test_every_public_value_shows_itself_as_a_table() -> None:
+    public = [getattr(api, name) for names in api._MODULES.values() for name in names.split()]
+    values = [kind for kind in public if isinstance(kind, type) and issubclass(kind, base.Value)]
+    assert len(values) > 30
+    assert all(callable(kind._repr_html_) for kind in values)
+    audited, made, profiled = results()
+    for value in (audited.guarantees[0], audited.attacks[0], made.guarantees[0].values[0], profiled.entity):
+        seen = Tags()
+        seen.feed(value._repr_html_())
+        assert type(value).__name__ in seen.texts
+    assert "<td>k_anonymity</td>" in audited.guarantees[0]._repr_html_()
 
 
 def test_public_names_are_there_and_nothing_else_is() -> None:

@@ -73,6 +73,13 @@ VIEWS: tuple[Mutation, ...] = (
         tests=("tests/api/test_anonymize.py::test_rows_with_other_bounds_than_their_labels_are_not_returned",),
     ),
     Mutation(
+        "defaults: an end label counts rows, whoever they are about",
+        "profiling/defaults.py",
+        "for candidate in who.candidates] + ([person] if person else [])",
+        "for candidate in who.candidates[1:]]",
+        tests=("tests/api/test_default_hierarchies.py::test_the_people_of_an_entity_are_counted_where_ranges_end",),
+    ),
+    Mutation(
         "bounds: a spec that says nothing gives a release new columns",
         "release/maps.py",
         'return "text" if kept is None else Kept.of_text(kept).ranges',

@@ -103,6 +103,16 @@ def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
     ]
 
 
+def as_quasi_identifier(p: Profile, rows: int) -> Proposal | None:
+    """A column that somebody named as a quasi-identifier, whatever its name suggests; None where its values suggest no
+    hierarchy."""
+    hierarchy = _hierarchy(p, rows - p.nulls)
+    if hierarchy is None:
+        return None
+    entry, rest = _known(p, "suppress" if hierarchy == FILE else hierarchy, rows)
+    return Proposal(p, "quasi_identifier", entry, f"named as one{rest}")
+
+
 def _propose(p: Profile, rows: int) -> Proposal:
     name, kind, few = p.column.name, p.kind, _is_code(p, rows)
     topic, quasi = private_topic(name), suggests(name, "quasi")

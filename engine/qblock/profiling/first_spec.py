@@ -28,14 +28,13 @@ from qblock.profiling.columns import (
     file_name,
     leaves_of,
     nodes_of,
-    of_one_form,
     propose,
 )
 from qblock.profiling.derived import without_derived
 from qblock.profiling.history import History
 from qblock.profiling.people import Ask, Candidate, Entity, Who, meaning
 from qblock.profiling.profiles import FEW, Table, profile
-from qblock.profiling.ranges import with_edges, with_ends, with_finest
+from qblock.profiling.ranges import with_ranges
 from qblock.profiling.text_types import TextTypes, recognize
 from qblock.profiling.unique_sets import UniqueSet
 from qblock.spec.sections import WEIGHTS_NAME
@@ -193,9 +192,7 @@ def _look(table: Table, entity: str | None, past: History | None = None) -> _Loo
     proposals, hierarchies = _settle(chosen(proposals, rows, table), table)
     columns = [candidate.column for candidate in who.candidates] + ([] if given is None else [given.column])
     quasi = [p.name for p in proposals if p.role == "quasi_identifier"]
-    proposals = with_ends(proposals, table, rows, columns, k_of(rows))
-    proposals = of_one_form(with_edges(proposals, table, columns, k_of(rows)))
-    proposals = with_finest(proposals, rows)
+    proposals = with_ranges(proposals, table, rows, columns, k_of(rows))
     sample = unique_sets.sample(table, rows, quasi, columns, None if whose is None else whose.column)
     return _Look(rows, proposals, hierarchies, who, given, sample, past)
 

@@ -114,15 +114,16 @@ class Profile:
         return f"~{float(f'{self.distinct:.1e}'):,.0f}" if self.approximate else f"{self.distinct:,}"
 
 
-def profile(table: Table) -> tuple[int, list[Profile]]:
-    """Rows of a table, and a profile of each column, in one statement.
+def profile(table: Table, columns: Sequence[Column] | None = None) -> tuple[int, list[Profile]]:
+    """Rows of a table, and a profile of each column, in one statement. columns: that are looked at, if not all.
 
     Where the engine counts values approximately, those of a large table are counted so, and in a second statement
     exactly where it decides something.
     """
     count = sa.select(sa.func.count()).select_from(table.relation)
     approximate = table.session.approximate_distinct is not None and int(table.session.scalar(count)) >= LARGE
-    rows, profiles = _profiles(table, approximate=approximate)
+    looked_at = list(table.columns.values()) if columns is None else columns
+    rows, profiles = _profiles(table, looked_at, approximate=approximate)
     exact = distinct_of(table, [p.column for p in profiles if p.approximate and _decides(p, rows)])
     return rows, [
         replace(p, distinct=exact[p.column.name], approximate=False) if p.column.name in exact else p for p in profiles
@@ -151,10 +152,10 @@ def _decides(p: Profile, rows: int) -> bool:
     return any(mark / SURE <= p.distinct <= mark * SURE for mark in marks)
 
 
-def _profiles(table: Table, *, approximate: bool) -> tuple[int, list[Profile]]:
-    session, columns = table.session, table.columns
+def _profiles(table: Table, columns: Sequence[Column], *, approximate: bool) -> tuple[int, list[Profile]]:
+    session = table.session
     figures: list[Any] = [sa.func.count().label("rows")]
-    for i, column in enumerate(columns.values()):
+    for i, column in enumerate(columns):
         value = table.value(column)
         count: sa.ColumnElement[int] = sa.func.count(sa.distinct(value))
         if approximate and session.approximate_distinct is not None:
@@ -190,7 +191,7 @@ def _profiles(table: Table, *, approximate: bool) -> tuple[int, list[Profile]]:
             **{key: row[f"{key}_{i}"] for key in OF_ALL},
             **{key: row.get(f"{key}_{i}", 0) for key in OF_TEXTS},
         )
-        for i, column in enumerate(columns.values())
+        for i, column in enumerate(columns)
     ]
     return int(row["rows"]), profiles
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from qblock.canonical import decimal_text
 from qblock.hierarchy.builders import check_ends
-from qblock.profiling.columns import Proposal, as_written, widths_of
+from qblock.profiling.columns import Proposal, as_written, of_one_form, widths_of
 from qblock.profiling.profiles import Table
 
 OUTER = Fraction(1, 100)
@@ -25,6 +25,14 @@ LARGEST = 10**15
 Ends = tuple[Fraction | None, Fraction | None]
 Interval = tuple[int, int | None]
 Key = TypeVar("Key")
+
+
+def with_ranges(
+    proposals: Sequence[Proposal], table: Table, rows: int, people: Sequence[str], least: int
+) -> list[Proposal]:
+    """The proposals with the ranges that the values of a table call for. people, least: as of `with_ends`."""
+    ended = with_ends(proposals, table, rows, people, least)
+    return with_finest(of_one_form(with_edges(ended, table, people, least)), rows)
 
 
 def with_ends(

@@ -40,9 +40,19 @@ class Value(BaseModel):
         protected_namespaces=(),
     )
 
+    columns_shown: ClassVar[tuple[str, ...]] = ("key", "value")
+    """The names of the columns of `rows_shown`."""
+
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
         return self.model_dump(mode="json", exclude_unset=True)
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        """The rows of the table that stands for it; by default its keys with plain values."""
+        return [(name, value) for name, value in self if isinstance(value, str | int | float)]
+
+    def _repr_html_(self) -> str:
+        return page(type(self).__name__, table(self.columns_shown, self.rows_shown()))
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
@@ -50,9 +60,6 @@ class Value(BaseModel):
 
 class Answer(Value):
     """What a command prints with --json, and the Python function of the same name returns."""
-
-    columns_shown: ClassVar[tuple[str, ...]] = ("key", "value")
-    """The names of the columns of `rows_shown`."""
 
     @property
     def title(self) -> str:
@@ -63,10 +70,6 @@ class Answer(Value):
     def remarks(self) -> Sequence[str]:
         """Sentences below the table."""
         return [*getattr(self, "notes", ()), *getattr(self, "warnings", ())]
-
-    def rows_shown(self) -> Sequence[Sequence[Any]]:
-        """The rows of the table that stands for it; by default its keys with plain values."""
-        return [(name, value) for name, value in self if isinstance(value, str | int | float)]
 
     def to_frame(self) -> pd.DataFrame:
         """The table that stands for it. Imports pandas."""

@@ -5,29 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from qblock.results.base import Answer, Guarantee, Guaranteed, Levels, Metrics, Real, Value, page, table
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive", "decide", "left out"]
+
+Library = Literal["pandas", "polars", "arrow"]
+ROWS_SHOWN = 10
+"""Of an anonymized table in a notebook."""
 
 
 class Anonymized(Guaranteed):
     """One publication of a table: generalized, checked again by itself, in an order that its own values give.
 
-    table: the rows, as Arrow; node: the level of each quasi-identifier; digest: of the rows in no order; source_digest:
-    of the columns that were read, the same for the same data from pandas, Arrow, Parquet and CSV; protected: whether an
-    attacker who knows the search learns nothing from what was chosen; notes: what whoever hands it on should know.
+    table: the rows, as Arrow; library: that `frame` is of; quasi_identifiers: each with its hierarchy, as `anonymize`
+    takes them again; node: the level of each; digest: of the rows in no order; source_digest: of the columns that were
+    read, the same for the same data from pandas, Arrow, Parquet and CSV; protected: whether an attacker who knows the
+    search learns nothing from what was chosen; notes: what whoever hands it on should know.
     """
 
     table: Any = Field(exclude=True, repr=False)
+    library: Library = Field(default="pandas", exclude=True, repr=False)
     rows: int
     suppressed: int
+    quasi_identifiers: Mapping[str, Any]
     node: Mapping[str, int]
     boxes: int | None
     tightest: tuple[Guarantee, ...]
@@ -41,22 +45,48 @@ class Anonymized(Guaranteed):
     notes: tuple[str, ...]
 
     @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The rows as a data frame with an index of its own. Imports pandas."""
-        return self.table.to_pandas()
+    def frame(self) -> Any:
+        """The rows in the library that they came in: a data frame of pandas, with an index of its own, or of polars, or
+        an Arrow table. Files come back as a frame of pandas."""
+        return self.to_frame()
 
-    def to_frame(self) -> pd.DataFrame:
-        """The same as a frame that is nobody else's."""
+    def to_frame(self) -> Any:
+        """The same as a frame that is nobody else's. Imports its library, which whoever came with a frame has."""
+        if self.library == "arrow":
+            return self.table
+        if self.library == "polars":
+            import polars
+
+            return polars.from_arrow(self.table)
         return self.table.to_pandas()
 
     def _repr_html_(self) -> str:
         suppressed = f", {self.suppressed:,} suppressed" if self.suppressed else ""
+        first = self.table.slice(0, ROWS_SHOWN)
         return page(
             f"Anonymized: {self.rows:,} rows{suppressed}",
-            table(("column", "level"), list(self.node.items())),
+            table(("column", "hierarchy", "level"), self._columns()),
             table(self.columns_shown, self.rows_shown()),
+            table(self.table.column_names, list(zip(*first.to_pydict().values(), strict=True))),
+            *([f"These are the first {ROWS_SHOWN} of {self.rows:,} rows."] if self.rows > ROWS_SHOWN else []),
             *self.notes,
         )
+
+    def _columns(self) -> list[tuple[str, str, int | None]]:
+        """Each quasi-identifier with its hierarchy in the words of a spec."""
+        forms = {name: entry["hierarchy"] for name, entry in self.quasi_identifiers.items()}
+        words = {
+            name: ", ".join(f"{key}: {value}" for key, value in form.items())
+            if isinstance(form, Mapping)
+            else str(form)
+            for name, form in forms.items()
+        }
+        return [(name, words[name], self.node.get(name)) for name in words]
+
+
+def _in_words(form: Any) -> str:
+    """A hierarchy on one line."""
+    return ", ".join(f"{key}: {value}" for key, value in form.items()) if isinstance(form, Mapping) else str(form)
 
 
 class Candidate(Value):

@@ -25,8 +25,9 @@ from qblock.search.assessment import Assessment, metrics_json, requirements_json
 from qblock.search.result import refusal
 from qblock.search.run import open_task, recoded, run_search
 from qblock.spec import Spec
+from qblock.tables.defaults import with_defaults
 from qblock.tables.frames import within_calendar
-from qblock.tables.request import Names, TableRequest, attributes_of, named, with_hierarchies
+from qblock.tables.request import Names, TableRequest, attributes_of, named, with_hierarchies, written
 from qblock.warehouse.driver_errors import explained
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.protocol import Warehouse
@@ -40,7 +41,7 @@ ONE_PUBLICATION = (
 @partial(hide_tracebacks, explain=explained)
 def anonymize(
     data: Any,
-    quasi_identifiers: Mapping[str, Any],
+    quasi_identifiers: Names,
     sensitive: Names = (),
     *,
     privacy: Sequence[Mapping[str, Any]],
@@ -55,12 +56,14 @@ def anonymize(
 ) -> Anonymized:
     """A table generalized until the privacy models hold, and counted again before it is returned.
 
-    data: a pandas DataFrame, an Arrow table, or the path of a Parquet or CSV file (or a pattern of several). The words
-    are those of a spec: quasi_identifiers is a mapping of columns to hierarchies ({"age": {"ranges": [5, 10]}, "sex":
-    "suppress"}) or to whole entries ({"age": {"hierarchy": "suppress", "nulls": "top"}}); sensitive a list of columns,
-    or a mapping to entries; privacy the models, which must all hold; insensitive columns are published as they are, and
-    a column that is not named is not published. entity, count, suppression_limit, search: as in a spec. types: of a CSV
-    file's columns that are not text. Hierarchies in files start at the working directory.
+    data: a DataFrame of pandas or polars, an Arrow table, or the path of a Parquet or CSV file (or a pattern of
+    several); `frame` of the result is of the same library, of pandas for files. The words are those of a spec.
+    quasi_identifiers: a mapping of columns to hierarchies ({"age": {"ranges": [5, 10]}, "sex": "suppress"}) or to whole
+    entries ({"age": {"hierarchy": "suppress", "nulls": "top"}}). A list of columns takes the hierarchies that `qblock
+    init` proposes; `quasi_identifiers` of the result is the mapping. sensitive: a list of columns, or a mapping to
+    entries; privacy: the models, which must all hold; insensitive: columns that are published as they are; a column
+    that is not named is not published. entity, count, suppression_limit, search: as in a spec. types: of a CSV file's
+    columns that are not text. Hierarchies in files start at the working directory.
 
     The columns are those of the view of a release: beside the labels of numbers and dates are their bounds (age_low,
     age_high; born_from, born_until). ranges: as `publish.ranges` of a spec (`text` leaves them out); names: as
@@ -77,10 +80,13 @@ def anonymize(
     """
 
     request = TableRequest("qblock.anonymize()", data, types=types, databases=False)
+    listed = isinstance(quasi_identifiers, list | tuple)
+    mapping = with_defaults(request, quasi_identifiers, entity) if listed else quasi_identifiers
+    known = with_hierarchies(request.caller, mapping)
     attributes = attributes_of(
         request.caller,
         {
-            "quasi_identifier": with_hierarchies(request.caller, quasi_identifiers),
+            "quasi_identifier": known,
             "sensitive": named(request.caller, "sensitive", sensitive),
             "insensitive": named(request.caller, "insensitive", insensitive),
         },
@@ -95,11 +101,11 @@ def anonymize(
         search=search,
         publish=publish or None,
     )
-    return _anonymized(spec, request.warehouse(spec))
+    return _anonymized(spec, request.warehouse(spec), library=request.library, quasi_identifiers=written(known))
 
 
-def _anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
-    """The table of a spec as it may be published once. Closes the warehouse.
+def _anonymized(spec: Spec, warehouse: Warehouse, **request: Any) -> Anonymized:
+    """The table of a spec as it may be published once. request: what the answer says of it. Closes the warehouse.
 
     Raises Refused where no node satisfies the spec, or what was made fails its own check, and InputError.
     """
@@ -141,6 +147,7 @@ def _anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
             "table": within_calendar(table, [column.name for bound in copy.bounds for column in bound.columns]),
             "rows": table.num_rows,
             "suppressed": chosen.suppressed,
+            **request,
             "node": {} if result.recoded is not None else dict(zip(spec.quasi_identifiers, chosen.node, strict=True)),
             "boxes": None if result.recoded is None else len(result.recoded.boxes),
             "tightest": requirements_json(spec.privacy, tightest),

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qblock.errors import InputError
+from qblock.results.tables import Library
 from qblock.spec.source_file import ColumnType
 from qblock.warehouse.arrow import taken, taken_schema
 from qblock.warehouse.copied import SourceFacts, check_names
@@ -32,7 +33,8 @@ class FrameTable:
     types: Mapping[str, ColumnType] = {}
 
     def __init__(self, data: Any) -> None:
-        self._columns = _pandas_columns(data) if _is_pandas(data) else _arrow_columns(data)
+        self.library: Library = "pandas" if _is_pandas(data) else "polars" if _is_polars(data) else "arrow"
+        self._columns = _pandas_columns(data) if self.library == "pandas" else _arrow_columns(data)
         self._read: dict[str, pa.ChunkedArray] = {}
 
     def names(self) -> list[str]:
@@ -68,6 +70,10 @@ def _is_pandas(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns")
 
 
+def _is_polars(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "polars" and type(data).__name__ == "DataFrame"
+
+
 def _pandas_columns(frame: Any) -> list[tuple[Any, Any]]:
     """Label and values of each column. The index takes no part: it tells rows apart, and would link them."""
     return [(label, frame.iloc[:, position]) for position, label in enumerate(frame.columns)]
@@ -90,9 +96,11 @@ def _arrow_table(data: Any) -> pa.Table:
             return pa.table(data)
     except (pa.ArrowException, TypeError, ValueError):
         pass  # a stream of something else than rows
+    if type(data).__name__ == "LazyFrame":
+        raise InputError("a LazyFrame is not a table before it is computed; give frame.collect()")
     raise InputError(
-        f"a {type(data).__name__} is not a table; give a pandas DataFrame, an Arrow table, or the path of a "
-        "Parquet or CSV file"
+        f"a {type(data).__name__} is not a table; give a pandas DataFrame, one of polars, an Arrow table, or the path "
+        "of a Parquet or CSV file"
     )
 
 

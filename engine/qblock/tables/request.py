@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from qblock.errors import InputError
+from qblock.results.tables import Library
 from qblock.spec import Spec, spec_of
 from qblock.spec.sections import ROLES
 from qblock.spec.source_file import ending
@@ -63,6 +64,11 @@ class TableRequest:
                 raise InputError(f"{caller}: types: they are those of the columns of a CSV file; remove them")
             self.source["types"] = types
 
+    @property
+    def library(self) -> Library:
+        """That the rows are given back in."""
+        return "pandas" if self.frame is None else self.frame.library
+
     def spec(self, attributes: Mapping[str, Any], privacy: Any, **more: Any) -> Spec:
         """The spec. Raises InputError that names the key."""
         given = {key: value for key, value in more.items() if value is not None}
@@ -111,14 +117,27 @@ def named(caller: str, key: str, columns: Names) -> list[tuple[str, dict[str, An
     return [(name, dict(entry)) for name, entry in columns.items()]
 
 
-def with_hierarchies(caller: str, columns: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def with_hierarchies(caller: str, columns: Names) -> list[tuple[str, dict[str, Any]]]:
     """Quasi-identifiers with a hierarchy each, or with a whole entry, which has the key `hierarchy`."""
     if not isinstance(columns, Mapping):
         raise InputError(
-            f"{caller}: quasi_identifiers: write a mapping of columns to hierarchies: "
-            "{'age': {'ranges': [5, 10]}, 'sex': 'suppress'}"
+            f"{caller}: quasi_identifiers: write a mapping of columns to hierarchies, "
+            "{'age': {'ranges': [5, 10]}, 'sex': 'suppress'}, or a list of columns: ['age', 'sex']"
         )
     return [
         (name, dict(given) if isinstance(given, Mapping) and "hierarchy" in given else {"hierarchy": given})
         for name, given in columns.items()
     ]
+
+
+def written(columns: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Columns with their entries, in values that JSON has."""
+    return {name: _plain(entry) for name, entry in columns}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value if value is None or isinstance(value, str | bool | int | float) else str(value)

@@ -85,13 +85,21 @@ def _cast(column: pa.Array, field: pa.Field, what: str) -> pa.Array:
         return column
     try:
         if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
+            column = _decoded(column)
         return column.cast(field.type)
     except pa.ArrowInvalid:
         raise InputError(
             f"{what}: column {field.name} has the type {column.type}, and some of its values are none of "
             f"{field.type}, in which it is compared; round them"
         ) from None
+
+
+def _decoded(column: pa.DictionaryArray) -> pa.Array:
+    """The values of a column of categories, whose texts Arrow cannot look up as views, which polars has."""
+    values = column.dictionary
+    if values.type == pa.string_view():
+        column = pa.DictionaryArray.from_arrays(column.indices, values.cast(pa.string()))
+    return column.dictionary_decode()
 
 
 def common_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
