@@ -188,36 +188,54 @@ class Release:
         *,
         sensitive: Sequence[str] = (),
         definitions: str | Path | None = None,
+        workload: str | Path | None = None,
         progress: Progress | None = None,
     ) -> results.audit.Compared:
-        """Many privacy definitions at every node. definitions: a file with more of them."""
-        return compared(self.comparison(sensitive=sensitive, definitions=definitions, progress=progress))
+        """Many privacy definitions at every node. definitions: a file with more of them; workload: a file of count
+        queries, in the form of `search.workload`, whose error is a metric of each node then."""
+        found = self.comparison(sensitive=sensitive, definitions=definitions, workload=workload, progress=progress)
+        return compared(found)
 
     def comparison(
         self,
         *,
         sensitive: Sequence[str] = (),
         definitions: str | Path | None = None,
+        workload: str | Path | None = None,
         progress: Progress | None = None,
     ) -> Comparison:
         """The same with exact values, for whoever tabulates them."""
         from qblock.search.compare import compare
         from qblock.search.run import open_task
 
-        with open_task(self.spec, name_values=False) as task:
-            return compare(task, sensitives=sensitive, file=definitions, progress=progress, last=True)
+        spec = self._with_workload(workload)
+        with open_task(spec, name_values=False) as task:
+            return compare(
+                task, sensitives=sensitive, file=definitions, progress=progress, last=True, workload=workload
+            )
 
-    def compare_recodings(self, *, progress: Progress | None = None) -> results.audit.ComparedRecodings:
+    def _with_workload(self, file: str | Path | None) -> Spec:
+        """The spec with the workload of a file, if there is one."""
+        if file is None:
+            return self.spec
+        from qblock.search.workload import with_workload
+
+        return with_workload(self.spec, file)
+
+    def compare_recodings(
+        self, *, workload: str | Path | None = None, progress: Progress | None = None
+    ) -> results.audit.ComparedRecodings:
         """What the privacy models and the suppression limit of the spec leave of the data at the node of full-domain
-        recoding and in a recoding map, whichever of them the spec asks for. Raises InputError for what only one of them
-        has: a pinned node, a metric that cannot choose between splits, (n,t)-closeness but of variant own_or_top.
+        recoding and in a recoding map, whichever of them the spec asks for. workload: as of `compare`. Raises
+        InputError for what only one of them has: a pinned node, a metric that cannot choose between splits,
+        (n,t)-closeness but of variant own_or_top.
         """
         from qblock.search.recodings import check_both, compare_recodings
         from qblock.search.run import open_task
 
         check_both(self.spec)  # before the source is scanned
-        with open_task(self.spec, name_values=self.name_values) as task:
-            recodings = compare_recodings(task, progress=progress)
+        with open_task(self._with_workload(workload), name_values=self.name_values) as task:
+            recodings = compare_recodings(task, progress=progress, workload=workload)
             return results.audit.ComparedRecodings.model_validate(recodings.to_json() | {"refused": recodings.refused})
 
     def plan(self, *, churn: float | None = None, progress: Progress | None = None) -> results.release.Planned:

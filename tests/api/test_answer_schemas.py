@@ -48,7 +48,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {  # in this order
         "audit --node age=2 --rule-out diagnosis=flu --adversary bayes --prior table",
         "audit --node age=2 --adversary bayes --prior ../weights.csv",
     ),
-    "compare": ("compare --quiet",),
+    "compare": ("compare --quiet", "compare --quiet --workload ../queries.yaml"),
     "recodings": ("compare --recoding both --quiet",),
     "plan": ("plan", "rollback 1 --plan", "erase p7 --now --plan"),
     "release": ("release --quiet", "release --quiet --force", "release --quiet --dry-run", "rollback 1"),
@@ -95,6 +95,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ills = ("flu", "cold", "asthma")
     lines = [f"{age},{sex},{ill},1" for age in range(20, 70) for sex in "fm" for ill in ills]
     (folder / "weights.csv").write_text("\n".join(["age,sex,diagnosis,weight", *lines]) + "\n", "utf-8")
+    (folder / "queries.yaml").write_text("- {age: {from: 30, to: 39}, diagnosis: [flu]}\n- {sex: [f]}\n", "utf-8")
     return folder
 
 

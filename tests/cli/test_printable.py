@@ -47,6 +47,7 @@ SPEC: dict[str, Any] = {
 BAYES = ("--adversary", "bayes", "--prior", "table", "--rho1", "1/10", "--rho2", "1/2")
 OF_TABLE = ("--url", "duckdb:///w.duckdb", "--table", f'"{NAMES["people"]}"', "-q", NAMES["age"], "-s", NAMES["ill"])
 PERSON = f"p7{HOSTILE}"
+QUERIES = ("--workload", f"w{HOSTILE}.yaml")
 CALLS: dict[str, list[tuple[Any, ...]]] = {
     "demo": [("demo", "--rows", "1000")],
     "init": [
@@ -64,7 +65,7 @@ CALLS: dict[str, list[tuple[Any, ...]]] = {
     ],
     "check": [("check", "s.yaml")],
     "audit": [("audit", "s.yaml", "--all", *BAYES), ("audit", *OF_TABLE)],
-    "compare": [("compare", "s.yaml"), ("compare", "s.yaml", "--recoding", "both")],
+    "compare": [("compare", "s.yaml"), ("compare", "s.yaml", "--recoding", "both"), ("compare", "s.yaml", *QUERIES)],
     "grants": [("grants", "s.yaml")],
     "plan": [("plan", "s.yaml", "--churn", "0.01"), ("plan", "new/map.yaml")],
     "release": [
@@ -129,6 +130,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "attributes": {**columns, NAMES["sex"]: {"role": "quasi_identifier", "hierarchy": {"file": "sex.csv"}}},
         },
     }
+    queries = [{NAMES["age"]: {"from": 20}}, {NAMES["sex"]: [f"f{HOSTILE}"]}]
+    (folder / QUERIES[1]).write_text(yaml.safe_dump(queries, allow_unicode=True), "utf-8")
     (folder / "new").mkdir()
     shutil.copy(folder / "w.duckdb", folder / "new")
     for name, spec in written.items():

@@ -164,6 +164,13 @@ STATEMENTS = (
         tests=("tests/cli/test_parquet.py::test_a_frequency_set_is_a_group_by",),
     ),
     Mutation(
+        "compare: drawn queries in place of those of a file",
+        "search/compare.py",
+        "        leaves,\n        workload,\n",
+        "        leaves,\n        None,\n",
+        tests=("tests/search/test_compare_workload.py::test_the_error_of_every_node_is_that_of_the_definition",),
+    ),
+    Mutation(
         "search: a frequency set has the labels of the leaves",
         "search/compare_results.py",
         '_texts(hierarchy, node[i], keys[:, i], "*")',

@@ -17,7 +17,7 @@ from qblock.search.boxes.recoded import Recoded
 from qblock.search.result import SearchResult
 from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
-from qblock.search.utility import workload_of
+from qblock.search.workload import workload_of
 from qblock.spec import Spec
 from qblock.warehouse import queries
 

@@ -16,7 +16,7 @@ from integration.sources import execute, make_spec, opened
 from qblock.adversary import external_stubbornness
 from qblock.errors import InputError
 from qblock.search.run import open_task
-from qblock.search.utility import workload_of
+from qblock.search.workload import workload_of
 from qblock.spec import read_spec
 from source.test_sources import QUASI
 

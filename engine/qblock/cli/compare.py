@@ -32,6 +32,13 @@ def compare(
         Path | None,
         typer.Option(metavar="FILE", help="Further definitions: a YAML file with a `privacy` list as in a spec."),
     ] = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Count queries whose error each node then has, too: a YAML file in the form of `search.workload`.",
+        ),
+    ] = None,
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the complete table, a line for each node.")
     ] = None,
@@ -68,8 +75,8 @@ def compare(
                 f"the models of the spec; leave {option} out, or write --recoding full_domain"
             )
         with progress(quiet) as report:
-            recodings = release.compare_recodings(progress=report)
-        deliver(recodings, _compared_recodings(recodings), json_)
+            recodings = release.compare_recodings(workload=workload, progress=report)
+        deliver(recodings, _compared_recodings(recodings, workload), json_)
         recodings.raise_refused()
         return
     if csv is not None:
@@ -79,7 +86,9 @@ def compare(
         keep_own_files("--parquet", parquet, release)
         check_output(parquet, "--parquet")
     with progress(quiet) as report:
-        comparison = release.comparison(sensitive=sensitive or (), definitions=definitions, progress=report)
+        comparison = release.comparison(
+            sensitive=sensitive or (), definitions=definitions, workload=workload, progress=report
+        )
     if csv is not None:
         write_csv(comparison, csv)
     if parquet is not None:
@@ -175,13 +184,16 @@ def _requested(result: Compared) -> Lines:
         lines.append([entry.definition, f"{entry.satisfying:,}", f"{len(entry.minimal):,}", *figures])
     columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in metrics)]
     yield table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines)
+    if result.workload is not None:
+        drawn = "drawn queries" if result.workload.drawn else "queries"
+        yield f"query error: the mean over {result.workload.queries:,} {drawn} of --workload"
     for first, second in result.same_nodes:
         yield f"{first} and {second} admit the same nodes"
     for pair in result.directly_more_useful:
         yield f"{pair.more} admits every node that {pair.less} admits, and {pair.nodes_of_more_only:,} more"
 
 
-def _compared_recodings(result: ComparedRecodings) -> Lines:
+def _compared_recodings(result: ComparedRecodings, workload: Path | None) -> Lines:
     """Figures, tightest values and what is seen of each column, a column of the table for each recoding."""
     yield (
         f"{result.rows:,} rows; two recodings under the same privacy models, at most "
@@ -214,8 +226,9 @@ def _compared_recodings(result: ComparedRecodings) -> Lines:
         line("statements", (side and side.statements for side in sides)),
     ]
     yield table("", ["figure", *TITLES], figures)
-    drawn = "drawn queries" if result.workload.drawn else "queries of the spec"
-    yield f"query error: over {result.workload.queries:,} {drawn} (search.workload)"
+    whose = "(search.workload)" if workload is None else "of --workload"
+    queries = "drawn queries" if result.workload.drawn else "queries of the spec" if workload is None else "queries"
+    yield f"query error: over {result.workload.queries:,} {queries} {whose}"
     yield ""
     yield "Tightest values: what each of the two satisfies of what is asked"
     guarantees = [

@@ -20,7 +20,7 @@ from qblock.search.boxes.division import People, divide, specialize
 from qblock.search.boxes.groups import Groups
 from qblock.search.boxes.propose import Gain
 from qblock.search.task import Task
-from qblock.search.utility import workload_of
+from qblock.search.workload import workload_of
 from qblock.source import ladders_of
 from qblock.spec.workload import WrittenWorkload
 from qblock.versions.batching.year import SEED, Divide

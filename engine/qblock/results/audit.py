@@ -296,6 +296,13 @@ class Monotonicity(Value):
     violations: tuple[Violation, ...]
 
 
+class WorkloadSize(Value):
+    """Of the query error: how many queries, and whether they are drawn."""
+
+    queries: int
+    drawn: bool
+
+
 class ComparedNode(Value):
     """A node with the tightest values and verdicts of all definitions."""
 
@@ -308,7 +315,8 @@ class ComparedNode(Value):
 
 class Compared(Answer):
     """Many definitions at every node. granted: what each definition that asks for something grants as
-    epsilon-privacy; same_nodes: pairs that admit the same nodes."""
+    epsilon-privacy; same_nodes: pairs that admit the same nodes; workload: of the query error, which is a metric where
+    one was given."""
 
     release: str
     rows: int
@@ -329,6 +337,7 @@ class Compared(Answer):
     monotonicity: Monotonicity
     nodes: tuple[ComparedNode, ...]
     warnings: tuple[str, ...]
+    workload: WorkloadSize | None = None
 
     @property
     def directly_more_useful(self) -> list[MoreUseful]:
@@ -385,13 +394,6 @@ class BothReasons(Value):
 
     full_domain: str
     multidimensional: str
-
-
-class WorkloadSize(Value):
-    """Of the query error: how many queries, and whether they are drawn."""
-
-    queries: int
-    drawn: bool
 
 
 class ComparedRecodings(Answer):

@@ -16,7 +16,8 @@ from qblock.blocks import Floats, Mask, Reference
 from qblock.errors import InputError, ParameterError
 from qblock.files import read_input
 from qblock.lattice import Lattice, Node
-from qblock.metrics import BY_NAME, METRICS, Published
+from qblock.metrics import BY_NAME, METRICS, Leaves, Published
+from qblock.metrics.formulas import Query
 from qblock.models import REGISTRY, Bound, Model, Setting, Value, measured, parameters_of
 from qblock.models.examples import in_setting
 from qblock.models.ratios import double
@@ -24,18 +25,25 @@ from qblock.search.assessment import NodeCounts, Part, tightest_of
 from qblock.search.nodes import check_listed
 from qblock.search.progress import Pace, Progress
 from qblock.search.task import Task, how_to_give, missing_inputs
+from qblock.search.utility import Metrics
+from qblock.search.workload import workload_of
 from qblock.source import SourceTable
 from qblock.source.knowledge import with_prior
 from qblock.spec import Requirement, Spec
 from qblock.spec.document import parse
 from qblock.spec.privacy import requirements
+from qblock.spec.workload import Workload
 from qblock.warehouse.engines import ENGINES
 
 POPULATION = "needs a population table, which `privacy` names for one of its models: `population: {table: ...}`"
 Origin = Literal["battery", "spec", "definitions"]
 FIGURES = tuple(metric.name for metric in METRICS if metric.needs in ("sizes", "keys"))
 """The metrics for which block keys and sizes are enough."""
+QUERY_ERROR = "query_error"
+"""Another one, over a workload that is given."""
 Figures = dict[str, Any]
+Queries = tuple[Leaves, tuple[Query, ...]]
+"""A workload, and what it is answered from."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +249,7 @@ class Comparison:
 
     total: rows of the source; budget: how many of them may be suppressed; monotone: of each definition, whether its
     values may never get weaker upward in the lattice; references: what each definition, by name, weighs of each
-    sensitive attribute.
+    sensitive attribute; workload: whose error is a figure, too.
     """
 
     spec: Spec
@@ -256,7 +264,13 @@ class Comparison:
     seconds: float
     warnings: tuple[str, ...]
     not_computed: tuple[NotComputed, ...] = ()
+    workload: Workload | None = None
     references: dict[tuple[str, str], Reference] = field(default_factory=dict)
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The metrics of each node."""
+        return FIGURES if self.workload is None else (*FIGURES, QUERY_ERROR)
 
     @property
     def requested(self) -> tuple[Definition, ...]:
@@ -276,11 +290,13 @@ def compare(
     nodes: Sequence[Node] | None = None,
     progress: Progress | None = None,
     last: bool = False,
+    workload: str | Path | None = None,
 ) -> Comparison:
     """Evaluate every definition at every node of the task's lattice.
 
     sensitives: the sensitive attributes to compare by, all of them where none is named; file: further definitions;
-    nodes: to look at these alone; last: nothing else is asked of the task afterwards.
+    nodes: to look at these alone; last: nothing else is asked of the task afterwards; workload: the file that the
+    workload of the task's spec is from, whose error is a figure then.
     Raises InputError for an unknown attribute or a file with errors.
     """
     started, before = time.perf_counter(), task.statements
@@ -295,6 +311,7 @@ def compare(
         Task(replace(source, spec=replace(task.spec, privacy=further, origin=origin)))  # names that file in its errors
     definitions, missing = collect(source, chosen, further)
     task.materialize_locally()
+    queries = None if workload is None else _queries(task, str(workload))
     every = task.with_privacy(definition.requirement for definition in definitions)
     references = {
         (definition.name, name): with_prior(source, definition.requirement, source.sensitives[name])
@@ -307,7 +324,7 @@ def compare(
     rows = []
     pace = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
     for number, node in enumerate(every.iter_nodes() if nodes is None else nodes, 1):
-        rows.append(evaluate(every, definitions, every.counts(node)))
+        rows.append(evaluate(every, definitions, every.counts(node), queries))
         if pace is not None:
             pace(number, (len(every.lattice) if nodes is None else len(nodes)) - number, 0.0)
     return Comparison(
@@ -323,6 +340,7 @@ def compare(
         seconds=time.perf_counter() - started,
         warnings=tuple(dict.fromkeys([*task.warnings, *every.warnings])),
         not_computed=tuple(missing),
+        workload=None if queries is None else every.spec.search.workload,
         references=references,
     )
 
@@ -348,15 +366,23 @@ def _chosen(source: SourceTable, sensitives: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in source.sensitives if not sensitives or name in sensitives)
 
 
-def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) -> NodeRow:
-    """One node under all definitions, in the order of the task's requirements."""
+def _queries(task: Task, place: str) -> Queries:
+    """The workload of the task's spec, with what it is answered from. place: where it is written."""
+    workload_of(task.source, place)  # for its errors
+    return Metrics(task).workload
+
+
+def evaluate(
+    task: Task, definitions: Iterable[Definition], counts: NodeCounts, queries: Queries | None = None
+) -> NodeRow:
+    """One node under all definitions, in the order of the task's requirements. queries: whose error is a figure."""
     everything = np.ones(len(counts.rows), dtype=bool)
-    figures = _figures(task, counts, everything)
+    figures = _figures(task, counts, everything, queries)
     values, verdicts = [], {}
     for definition, parts in zip(definitions, counts.parts, strict=True):
         values.append(tightest(definition, parts, counts, task.budget))
         if definition.requested:
-            verdicts[definition.name] = _verdict(task, counts, parts, figures)
+            verdicts[definition.name] = _verdict(task, counts, parts, figures, queries)
     return NodeRow(counts.node, len(counts.rows), figures, tuple(values), verdicts)
 
 
@@ -387,23 +413,29 @@ def _per_block(parts: Sequence[Part], parameter: str, least: bool, blocks: int) 
     return result
 
 
-def _verdict(task: Task, counts: NodeCounts, parts: Sequence[Part], figures: Figures) -> NodeVerdict:
+def _verdict(
+    task: Task, counts: NodeCounts, parts: Sequence[Part], figures: Figures, queries: Queries | None
+) -> NodeVerdict:
     failing = np.zeros(len(counts.rows), dtype=bool)
     for part in parts:
         failing |= part.failing(len(counts.rows))
     suppressed = int(counts.rows[failing].sum())
     if suppressed > task.budget:
         return NodeVerdict(False, 0)
-    return NodeVerdict(True, suppressed, _figures(task, counts, ~failing) if suppressed else figures)
+    return NodeVerdict(True, suppressed, _figures(task, counts, ~failing, queries) if suppressed else figures)
 
 
-def _figures(task: Task, counts: NodeCounts, kept: Mask) -> Figures:
+def _figures(task: Task, counts: NodeCounts, kept: Mask, queries: Queries | None) -> Figures:
+    leaves, workload = (None, None) if queries is None else queries
     published = Published.of_blocks(
         counts.node,
         task.source.hierarchies,
         counts.keys[kept],
         counts.rows[kept],
         task.source.rows,
+        leaves,
+        workload,
         weights=task.spec.weights,
     )
-    return {name: BY_NAME[name].of(published) for name in FIGURES}
+    names = FIGURES if queries is None else (*FIGURES, QUERY_ERROR)
+    return {name: BY_NAME[name].of(published) for name in names}

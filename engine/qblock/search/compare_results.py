@@ -22,11 +22,10 @@ from qblock.models import Bound, EpsilonPrivacy, Value, parameters_of
 from qblock.models.base import EQUAL
 from qblock.models.implied import Implied, implied_epsilon
 from qblock.search.assessment import metrics_json, number_json, requested_json
-from qblock.search.compare import FIGURES, Comparison, Definition, NodeRow, adversary_of
+from qblock.search.compare import Comparison, Definition, NodeRow, adversary_of
 from qblock.search.task import Task
 from qblock.search.utility import choose
-
-SHOWN = ("blocks", *(name for name in FIGURES if name != "height"))
+from qblock.search.workload import workload_size
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ def best(comparison: Comparison, definition: Definition) -> dict[str, dict[str, 
     if not figures:
         return {}
     result = {}
-    for name in FIGURES:
+    for name in comparison.figures:
         node = choose(figures, {node: metrics[name] for node, metrics in figures.items()}.__getitem__, name)
         result[name] = {"value": number_json(figures[node][name]), "levels": list(node)}
     return result
@@ -209,6 +208,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         },
         "nodes": [_row_json(comparison, row) for row in comparison.rows],
         "warnings": list(comparison.warnings),
+        **({} if comparison.workload is None else {"workload": workload_size(comparison.workload)}),
     }
 
 
@@ -253,18 +253,23 @@ def _row_json(comparison: Comparison, row: NodeRow) -> dict[str, Any]:
 def write_csv(comparison: Comparison, path: str | Path) -> None:
     """The complete table: a line for each node, "inf" for infinity, true or false for the definitions that ask. As of
     `write_parquet`, nobody else may read the file."""
-    names = comparison.spec.quasi_identifiers
+    names, metric_names = comparison.spec.quasi_identifiers, _metric_columns(comparison)
     columns = [column for definition in comparison.definitions for column in definition.columns]
     verdicts = [f"satisfies {definition.name}" for definition in comparison.requested]
     with private_output(path) as file:
         writer = csv.writer(codecs.getwriter("utf-8")(file), lineterminator="\n")
-        writer.writerow([*names, "height", "rows", *SHOWN, *columns, *verdicts])
+        writer.writerow([*names, "height", "rows", "blocks", *metric_names, *columns, *verdicts])
         for row in comparison.rows:
             metrics = metrics_json(row.figures)
             tightest = [number_json(value.value) for values in row.values for value in values]
             passed = [str(verdict.satisfied).lower() for verdict in row.verdicts.values()]
-            shown = [row.blocks, *(metrics[name] for name in SHOWN[1:])]
+            shown = [row.blocks, *(metrics[name] for name in metric_names)]
             writer.writerow([*row.node, metrics["height"], comparison.total, *shown, *tightest, *passed])
+
+
+def _metric_columns(comparison: Comparison) -> list[str]:
+    """The metrics that tables have beside the height."""
+    return [name for name in comparison.figures if name != "height"]
 
 
 COUNTED = b"qblock:counted"
@@ -317,7 +322,7 @@ def nodes_table(comparison: Comparison) -> pa.Table:
     columns[_free("height", columns)] = pa.array([sum(row.node) for row in rows], pa.int64())
     columns[_free("rows", columns)] = pa.array([comparison.total] * len(rows), pa.int64())
     columns[_free("blocks", columns)] = pa.array([row.blocks for row in rows], pa.int64())
-    for name in SHOWN[1:]:
+    for name in _metric_columns(comparison):
         columns[_free(name, columns)] = pa.array([_double(figures[name]) for figures in metrics], pa.float64())
     for i, definition in enumerate(comparison.definitions):
         for j, name in enumerate(definition.columns):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from qblock.errors import InputError, choices
@@ -19,6 +20,7 @@ from qblock.search.result import SearchResult, refusal, verdict_of
 from qblock.search.run import run_search
 from qblock.search.task import Task
 from qblock.search.utility import Metrics
+from qblock.search.workload import workload_of, workload_size
 from qblock.source.in_words import SUPPRESSED
 from qblock.spec import Spec
 from qblock.spec.checks import SPLIT_CHOICES
@@ -72,7 +74,6 @@ class Recodings:
     def to_json(self) -> dict[str, Any]:
         task, spec = self.task, self.task.spec
         workload = spec.search.workload or DrawnWorkload()
-        drawn = isinstance(workload, DrawnWorkload)
         sides = {"full_domain": self.full_domain, "multidimensional": self.multidimensional}
         return {
             "release": spec.release,
@@ -82,10 +83,7 @@ class Recodings:
             "choice": spec.search.choose_from,
             "choose_by": spec.search.choose_by,
             "weights": weights_json(spec),
-            "workload": {
-                "queries": workload.queries if isinstance(workload, DrawnWorkload) else len(workload.queries),
-                "drawn": drawn,
-            },
+            "workload": workload_size(workload),
             "queries": self.statements,
             "seconds": round(self.seconds, 3),
             "recodings": {name: None if side is None else side.to_json(spec) for name, side in sides.items()},
@@ -120,10 +118,12 @@ def check_both(spec: Spec) -> None:
             )
 
 
-def compare_recodings(task: Task, *, progress: Progress | None = None) -> Recodings:
-    """Search for a node, and from it and from the top for a map, whichever the spec asks for. Raises InputError as
-    `check_both`."""
+def compare_recodings(task: Task, *, progress: Progress | None = None, workload: str | Path | None = None) -> Recodings:
+    """Search for a node, and from it and from the top for a map, whichever the spec asks for. workload: the
+    file that the workload of the task's spec is from. Raises InputError as `check_both`."""
     check_both(task.spec)
+    if workload is not None:
+        workload_of(task.source, str(workload))  # for its errors
     clock, best_only = _Clock(task), task.spec.search.answer == "best"
     full: RecodingAnswer | None = None
     begun: Node | None = None

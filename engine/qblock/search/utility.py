@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from qblock.blocks import Floats, Ints, Mask
-from qblock.comparison import Matcher
-from qblock.errors import InputError, Refused, quoted
+from qblock.errors import InputError, Refused
 from qblock.lattice import Node, height, up
 from qblock.metrics import BY_NAME, METRICS, Leaves, Metric, Published, formulas
-from qblock.metrics.formulas import Query, random_workload
+from qblock.metrics.formulas import Query
 from qblock.search.assessment import Assessment
 from qblock.search.lattice import SLACK, BestOnly, Outcome, Tally
 from qblock.search.task import Task
-from qblock.source import SourceTable
-from qblock.spec.workload import Between, Condition, DrawnWorkload
-from qblock.warehouse.protocol import Kind
-from qblock.warehouse.values import NUMERIC, is_value
+from qblock.search.workload import workload_of
 
 LEAF_ROWS = 2_000_000
 """Above this many rows of the leaf frequency set, the metrics that need all of it are computed only when asked for."""
@@ -236,13 +231,18 @@ class Metrics:
 
     def _needed(self, name: str) -> tuple[Leaves | None, tuple[Query, ...] | None]:
         if BY_NAME[name].needs == "workload":
-            sensitive, workload = self._workload
-            return self._leaves(sensitive), workload
+            return self.workload
         return (self._leaves(0) if BY_NAME[name].needs == "leaf" else None), None
 
     @cached_property
     def _workload(self) -> tuple[int, tuple[Query, ...]]:
         return workload_of(self._task.source)
+
+    @property
+    def workload(self) -> tuple[Leaves, tuple[Query, ...]]:
+        """The queries, and what they are answered from."""
+        sensitive, queries = self._workload
+        return self._leaves(sensitive), queries
 
     def _leaves(self, sensitive: int) -> Leaves:
         """The leaf frequency set with one sensitive attribute (where there is none: the leaves alone)."""
@@ -251,70 +251,6 @@ class Metrics:
             codes, value, count = self._sets.leaf_counts(wanted)
             self._leaf_sets[sensitive] = Leaves(codes, value[:, 0] if wanted else np.zeros_like(count), count)
         return self._leaf_sets[sensitive]
-
-
-def workload_of(source: SourceTable) -> tuple[int, tuple[Query, ...]]:
-    """The queries, and the number of the sensitive attribute that they restrict (the first where none is named).
-
-    Raises InputError for a value that no leaf has, and for a range without any.
-    """
-    workload = source.spec.search.workload or DrawnWorkload()
-    sensitives = list(source.sensitives)
-    if isinstance(workload, DrawnWorkload):
-        values = source.sensitives[sensitives[0]].reference.values if sensitives else 0
-        return 0, random_workload(
-            source.hierarchies,
-            values,
-            queries=workload.queries,
-            attributes=workload.attributes,
-            selectivity=workload.selectivity,
-            seed=workload.seed,
-        )
-    named = [name for name in workload.names if name in source.sensitives]
-    place = source.spec.at("search", "workload")
-    queries = []
-    for number, query in enumerate(workload.queries, 1):
-        wanted = {name: _codes(source, f"{place}: query {number}, {name}", name, what) for name, what in query}
-        leaves = tuple(wanted.get(name) for name in source.quasi_identifiers)
-        queries.append(Query(leaves, wanted.get(named[0]) if named else None))
-    return (sensitives.index(named[0]) if named else 0), tuple(queries)
-
-
-def _codes(source: SourceTable, place: str, name: str, wanted: Condition) -> tuple[int, ...]:
-    labels: Sequence[str | None]
-    if name in source.sensitives:
-        labels = source.sensitives[name].reference.domain
-        leaf = np.arange(len(labels), dtype=np.int64)
-    else:
-        labels, leaf = source.hierarchies[source.quasi_identifiers.index(name)].values
-    if isinstance(wanted, Between):
-        inside = [i for i, label in enumerate(labels) if _between(label, wanted, source.columns[name].kind)]
-        if not inside:
-            raise InputError(f"{place}: no value of {name} is in this range")
-        return tuple(np.unique(leaf[inside]).tolist())
-    named = Matcher(labels, source.columns[name].kind)
-    codes = set()
-    for value in wanted:
-        code = named.find(value)
-        if code is None:
-            raise InputError(f"{place}: {quoted(value)} is not a value of {name}")
-        codes.add(int(leaf[code]))
-    return tuple(sorted(codes))
-
-
-def _between(label: str | None, wanted: Between, kind: Kind) -> bool:
-    if label is None:
-        return False
-    return all(
-        end is None or (_at_most(label, end, kind) if upper else _at_most(end, label, kind))
-        for end, upper in ((wanted.least, False), (wanted.most, True))
-    )
-
-
-def _at_most(low: str, high: str, kind: Kind) -> bool:
-    if kind in NUMERIC and is_value(low, "decimal") and is_value(high, "decimal"):
-        return Fraction(low) <= Fraction(high)
-    return low <= high
 
 
 def metric_named(name: str) -> Metric:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from qblock.errors import choices
@@ -374,10 +375,13 @@ def _workload(document: Document, columns: dict[str, str | None]) -> None:
             ("search", "choose_by"),
             "{it} uses sensitive values, and `choose_from: sizes` must not; choose by another metric",
         )
-    queries = search.get("workload")
-    queries = queries if isinstance(queries, list) else []
+    check_queries(document, ("search", "workload"), search.get("workload"), columns)
+
+
+def check_queries(document: Document, place: Path, workload: Any, columns: Mapping[str, str | None]) -> None:
+    """Record what is wrong with the columns that the queries of a workload name. columns: of the spec, by role."""
+    queries = workload if isinstance(workload, list) else []
     named = {name for query in queries if isinstance(query, dict) for name in query}
-    place: Path = ("search", "workload")
     valid = [name for name, role in columns.items() if role in ("quasi_identifier", "sensitive")]
     for name in named:
         if name not in valid:

@@ -145,8 +145,9 @@ def dotted(path: Path) -> str:
     return text
 
 
-def parse(text: str, file: str, environment: Mapping[str, str]) -> Document:
-    """Compose a YAML text. Syntax errors and duplicate keys are recorded in `problems`; the first of two keys stays."""
+def parse(text: str, file: str, environment: Mapping[str, str], *, spec: bool = True) -> Document:
+    """Compose a YAML text. Syntax errors and duplicate keys are recorded in `problems`; the first of two keys stays.
+    spec: whether it is a mapping, as a spec is."""
     document = Document(file)
     try:
         root = _composed(text) if len(text) <= MOST_KEPT else _compose(text)
@@ -164,11 +165,13 @@ def parse(text: str, file: str, environment: Mapping[str, str]) -> Document:
         document.problems.append(Problem(1, 1, "", f"not YAML: {str(error).splitlines()[0]}"))
         return document
     if root is None:
-        document.problems.append(Problem(1, 1, "", "the file is empty; a spec starts with `version: 1`"))
+        document.problems.append(
+            Problem(1, 1, "", "the file is empty" + ("; a spec starts with `version: 1`" if spec else ""))
+        )
         return document
     reader = _YamlReader(document, environment)
     document.data = reader.value(root, ())
-    if not document.problems and not isinstance(document.data, dict):
+    if spec and not document.problems and not isinstance(document.data, dict):
         document.wrong((), "a spec is a mapping that starts with `version: 1`")
     return document
 

@@ -36,7 +36,8 @@ from qblock.search.boxes.rows import Loaded, bytes_of, packing_of
 from qblock.search.boxes.specialize import Specialization, Specialized
 from qblock.search.lattice import Tally
 from qblock.search.task import Task
-from qblock.search.utility import Metrics, workload_of
+from qblock.search.utility import Metrics
+from qblock.search.workload import workload_of
 from qblock.source import ladders_of, stated_map
 from qblock.source.in_words import SUPPRESSED
 
