@@ -10,6 +10,22 @@ INTERNAL = "tests/report/test_internal.py"
 
 REPORT: tuple[Mutation, ...] = (
     Mutation(
+        "workload: expected counts are those of all rows, suppressed ones among them",
+        "search/utility.py",
+        "        keys, rows = assessment.counts.keys[assessment.kept], assessment.counts.rows[assessment.kept]\n"
+        '        return self._published(assessment.node, "query_error"',
+        "        keys, rows = assessment.counts.keys, assessment.counts.rows\n"
+        '        return self._published(assessment.node, "query_error"',
+        tests=("tests/report/test_workload.py::test_suppressed_rows_are_missing_from_what_is_expected",),
+    ),
+    Mutation(
+        "workload: the best queries instead of the worst",
+        "report/workload.py",
+        'np.argsort(-errors, kind="stable")',
+        'np.argsort(errors, kind="stable")',
+        tests=("tests/report/test_workload.py::test_the_worst_ten_are_named_as_they_are_written",),
+    ),
+    Mutation(
         "report: labels are not escaped",
         "report/render.py",
         'autoescape=lambda name: name is not None and name.endswith(".html.j2"),',

@@ -41,6 +41,7 @@ from qblock.results.report import (
     MapShown,
     NodeShown,
     Published,
+    QueryShown,
     RightShown,
     RiskWithout,
     RunShown,
@@ -49,6 +50,7 @@ from qblock.results.report import (
     TakenAtVersion,
     TakenShown,
     WhatIf,
+    WorkloadShown,
 )
 
 HOSTILE = (
@@ -157,6 +159,7 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
             of(GrantShown, label, "disease", "III uniform", "2.5", "why", "1.5"),
         ),
         beliefs=(of(BeliefShown, "disease", label, (1,), 4, 1, 2, 3, 4, (f"For 1 of 4 people {label}.",)),),
+        workload=of(WorkloadShown, (1,), 2, False, 0.25, 12.5, (of(QueryShown, 2, f"{name} {label}", 1, 13.5, 12.5),)),
         runs=(of(RunShown, "2026-01-02T03:04:05", 1, "published", 4, "1; minimal", (label,)),),
         margins=(
             of(GuaranteeMargin, 1, "k_anonymity", None, "k = 2", "k = 2", 0.0),

@@ -60,8 +60,10 @@ def wanted(query: dict[str, Any], name: str, value: Any) -> bool:
     return condition is None or value in condition
 
 
-def error(rows: list[Row], query: dict[str, Any], node: tuple[int, int], least: int) -> Fraction:
-    """Row by row: each row of a block of `least` rows counts with the share of its labels that is asked for."""
+def answers(rows: list[Row], query: dict[str, Any], node: tuple[int, int], least: int) -> tuple[int, Fraction]:
+    """How many rows are asked for, and how many are expected from what is published.
+
+    Each row of a block of `least` rows counts with the share of its labels that is asked for."""
     values = [sorted({row[0] for row in rows}), sorted({row[1] for row in rows})]
     blocks = Counter((label("age", row[0], node[0]), label("town", row[1], node[1])) for row in rows)
     true = sum(all(wanted(query, name, row[i]) for i, name in enumerate(("age", "town", "ill"))) for row in rows)
@@ -75,6 +77,11 @@ def error(rows: list[Row], query: dict[str, Any], node: tuple[int, int], least: 
             under = [value for value in values[i] if label(name, value, node[i]) == shown[i]]
             share *= Fraction(sum(wanted(query, name, value) for value in under), len(under))
         expected += share
+    return true, expected
+
+
+def error(rows: list[Row], query: dict[str, Any], node: tuple[int, int], least: int) -> Fraction:
+    true, expected = answers(rows, query, node, least)
     return abs(expected - true) / max(Fraction(true), Fraction(len(rows), 1000))
 
 

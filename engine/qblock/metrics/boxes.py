@@ -139,7 +139,7 @@ def _query_error(boxes: Boxes) -> float:
         return of_pairs
 
     leaves = given.codes, given.value, given.count
-    return formulas.mean(formulas.errors_of(boxes.queries, boxes.hierarchies, leaves, (rows, of), share, least))
+    return formulas.mean(formulas.answers_of(boxes.queries, boxes.hierarchies, leaves, (rows, of), share, least).errors)
 
 
 MEASURED: dict[str, Callable[[Boxes], float]] = {

@@ -249,6 +249,24 @@ class Query:
     values: tuple[int, ...] | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Of each query (float64[queries]) how many rows answer it in the source, and how many are expected from what is
+    published. least: below it, an error is not relative to the truth any more."""
+
+    true: Floats
+    expected: Floats
+    least: float
+
+    @property
+    def errors(self) -> Floats:
+        """float64[queries]: |expected - true| / max(true, least)."""
+        away, base = np.abs(self.expected - self.true), np.maximum(self.true, self.least)
+        errors: Floats = np.where(away > 0, math.inf, 0.0)
+        np.divide(away, base, out=errors, where=base > 0)
+        return errors
+
+
 def query_errors(
     queries: Sequence[Query],
     leaf_codes: Ints,
@@ -260,7 +278,22 @@ def query_errors(
     kept: Mask | None = None,
     floor: Fraction | int | None = None,
 ) -> Floats:
-    """float64[queries]: |estimate - true| / max(true, floor), the floor N/1000 unless given.
+    """float64[queries]: |estimate - true| / max(true, floor), as of `query_answers`."""
+    return query_answers(queries, leaf_codes, value, count, levels, hierarchies, kept=kept, floor=floor).errors
+
+
+def query_answers(
+    queries: Sequence[Query],
+    leaf_codes: Ints,
+    value: Ints,
+    count: Ints,
+    levels: Node,
+    hierarchies: Sequence[Hierarchy],
+    *,
+    kept: Mask | None = None,
+    floor: Fraction | int | None = None,
+) -> Answers:
+    """The answers of a workload at a node; the floor of errors is N/1000 unless given.
 
     The estimate assumes that the rows of a block are spread evenly over its leaves. leaf_codes: int64[L, Q], value,
     count: int64[L]: the leaf frequency set of the whole source; kept: bool[L], what is published of it, all when
@@ -280,18 +313,18 @@ def query_errors(
         shares: Floats = (wanted / hierarchy.leaves_under(level))[pair_labels[:, attribute]]
         return shares
 
-    return errors_of(queries, hierarchies, (leaf_codes, value, count), (pair_rows, pair_value), share, least)
+    return answers_of(queries, hierarchies, (leaf_codes, value, count), (pair_rows, pair_value), share, least)
 
 
-def errors_of(
+def answers_of(
     queries: Sequence[Query],
     hierarchies: Sequence[Hierarchy],
     leaves: tuple[Ints, Ints, Ints],
     pairs: tuple[Floats, Ints],
     share: Callable[[int, Floats], Floats],
     least: float,
-) -> Floats:
-    """float64[queries]: |estimate - true| / max(true, least).
+) -> Answers:
+    """The answers from pairs of blocks and values.
 
     Args:
         leaves: codes int64[L, Q], value and count int64[L] of the leaf frequency set of the whole source.
@@ -300,7 +333,7 @@ def errors_of(
         least: below it, errors are not relative to the truth any more.
     """
     (codes, value, count), (rows, pair_value) = leaves, pairs
-    errors = np.zeros(len(queries))
+    answers, estimates = np.zeros(len(queries)), np.zeros(len(queries))
     for number, query in enumerate(queries):
         true, estimate = count.astype(np.float64), rows.copy()
         for attribute, wanted in enumerate(query.leaves):
@@ -312,10 +345,8 @@ def errors_of(
         if query.values is not None:
             true *= np.isin(value, query.values)
             estimate *= np.isin(pair_value, query.values)
-        answer = float(true.sum())
-        away, base = abs(float(estimate.sum()) - answer), max(answer, least)
-        errors[number] = away / base if base else (0.0 if not away else math.inf)
-    return errors
+        answers[number], estimates[number] = true.sum(), estimate.sum()
+    return Answers(answers, estimates, least)
 
 
 def random_workload(

@@ -15,7 +15,7 @@ from qblock.blocks import Floats, Ints, Mask
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node, height
 from qblock.metrics import formulas
-from qblock.metrics.formulas import Query, query_errors, random_workload
+from qblock.metrics.formulas import Answers, Query, query_answers, random_workload
 
 Needs = Literal["sizes", "keys", "leaf", "workload"]
 T = TypeVar("T")
@@ -77,13 +77,18 @@ class Published:
             return None
         return formulas.kept_leaves(_given(self.leaves).codes, _given(self.keys), self.node, self.hierarchies)
 
-    @cached_property
+    @property
     def query_errors(self) -> Floats:
         """float64[queries]: the error of each query of the workload."""
+        return self.query_answers.errors
+
+    @cached_property
+    def query_answers(self) -> Answers:
+        """Of each query of the workload."""
         leaves, queries = _given(self.leaves), self.queries
         if queries is None:
             queries = random_workload(self.hierarchies, int(leaves.value.max(initial=-1)) + 1)
-        return query_errors(
+        return query_answers(
             queries, leaves.codes, leaves.value, leaves.count, self.node, self.hierarchies, kept=self.kept
         )
 

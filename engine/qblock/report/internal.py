@@ -21,6 +21,7 @@ from qblock.release.grants import grants
 from qblock.release.taken import reasons_of, taken_of
 from qblock.release.verify import verify
 from qblock.report.what_if import MOST_SEARCHED, Candidates, measure_of, searched, what_if
+from qblock.report.workload import read_workload
 from qblock.results.base import Guarantee
 from qblock.results.check import figures_in_words, in_words
 from qblock.results.release import History, MarginTrend
@@ -108,6 +109,7 @@ def read_internal(
             questions = tuple(searched(task, candidates) if task.budget else what_if(candidates))
         curves = tuple(read_curves(task, lattice.published or lattice.chosen))
         beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
+        workload = read_workload(task, lattice.published or lattice.chosen)
     return Internal(
         candidate=_candidate(said),
         binding=_binding(past.margin_trend, past.current),
@@ -118,6 +120,7 @@ def read_internal(
         curves=curves,
         granted=grants_shown,
         beliefs=beliefs,
+        workload=workload,
         runs=tuple(_runs(past)),
         margins=tuple(_margins(past.margin_trend)),
         rights=tuple(_rights(spec)),

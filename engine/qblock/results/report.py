@@ -270,6 +270,30 @@ class BeliefShown(Shown):
     sentences: tuple[str, ...]
 
 
+class QueryShown(Shown):
+    """A count query. number: in the workload; query: in words; true: the rows of the source that answer it; expected:
+    as many as somebody counts in what is published; error: the difference as a share of the true count, or of a
+    thousandth of the rows where there are fewer."""
+
+    number: int
+    query: str
+    true: int
+    expected: Real
+    error: Real
+
+
+class WorkloadShown(Shown):
+    """The errors of count queries at a node, of the source as it is now. drawn: whether they were drawn, or written in
+    the spec; worst_queries: those with the largest error, the worst first."""
+
+    levels: Levels
+    queries: int
+    drawn: bool
+    median: Real
+    worst: Real
+    worst_queries: tuple[QueryShown, ...]
+
+
 class TakenShown(Shown):
     """What a version takes for granted and the data did not bear out when it was published. in_words: without a value
     and a figure; accepted: whether the spec answered for it, and why, where the ledger still has that spec; figure:
@@ -304,9 +328,10 @@ class KeptShown(Shown):
 class Internal(Shown):
     """What only whoever runs the job may see. binding: which requirement is in the way of more detail, in words;
     what_if: None where `why_not` says why it was not worked out; beliefs: of whoever knows a population, where one
-    was named; problems: that a verification found, None before anything is published; spec: its canonical text without
-    secrets, and the digest of it; head: of the ledger; taken: for granted by the version that is reported, None before
-    the first; kept: of a report of a version that was asked for."""
+    was named; workload: None where the spec names none, or no node is known; problems: that a verification found, None
+    before anything is published; spec: its canonical text without secrets, and the digest of it; head: of the ledger;
+    taken: for granted by the version that is reported, None before the first; kept: of a report of a version that was
+    asked for."""
 
     candidate: str
     binding: str | None
@@ -317,6 +342,7 @@ class Internal(Shown):
     curves: tuple[CurveShown, ...]
     granted: tuple[GrantShown, ...]
     beliefs: tuple[BeliefShown, ...]
+    workload: WorkloadShown | None = None
     runs: tuple[RunShown, ...]
     margins: tuple[GuaranteeMargin, ...]
     rights: tuple[RightShown, ...]

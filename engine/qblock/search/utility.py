@@ -15,7 +15,7 @@ from qblock.blocks import Floats, Ints, Mask
 from qblock.errors import InputError, Refused
 from qblock.lattice import Node, height, up
 from qblock.metrics import BY_NAME, METRICS, Leaves, Metric, Published, formulas
-from qblock.metrics.formulas import Query
+from qblock.metrics.formulas import Answers, Query
 from qblock.search.assessment import Assessment
 from qblock.search.lattice import SLACK, BestOnly, Outcome, Tally
 from qblock.search.task import Task
@@ -67,6 +67,11 @@ class Metrics:
             return BY_NAME[name].of(self._published(assessment.node, name, keys, rows))
 
         return {name: measured(name) for name in names or self.names(self._task.spec.search.choose_by)}
+
+    def answers(self, assessment: Assessment) -> Answers:
+        """Of each query of the workload, from what an assessed node would publish."""
+        keys, rows = assessment.counts.keys[assessment.kept], assessment.counts.rows[assessment.kept]
+        return self._published(assessment.node, "query_error", keys, rows).query_answers
 
     def rank(self, node: Node, name: str) -> Any:
         """One metric of one satisfying node, from its block sizes alone where that is enough."""

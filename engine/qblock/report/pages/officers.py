@@ -22,6 +22,10 @@ NO_POPULATION = (
     "No population was named. `qblock report --internal --prior schema.table` (or a CSV file of weights) says what "
     "somebody who knows it comes to believe; under the source itself as the population no belief changes."
 )
+NO_WORKLOAD = (
+    "No count query is named, or no node satisfies the spec. With `search: {workload: {queries: 200}}`, or a list of "
+    "your own queries in place of the mapping, this page says how wrong their answers are."
+)
 UNKNOWN_REASON = "the ledger no longer has the spec that said why"
 HELD = {True: "yes", False: "NO", None: "to be seen to"}
 
@@ -301,6 +305,39 @@ def _belief_title(belief: BeliefShown) -> str:
     return f"Beliefs about {belief.sensitive} at node {node}, of somebody who knows the population ({whose})"
 
 
+def workload_page(report: Report) -> Sequence[Part]:
+    """How wrong the count queries of an analyst are."""
+    of = report.inside.workload
+    if of is None:
+        return (Text(NO_WORKLOAD),)
+    node, which = ",".join(map(str, of.levels)), "drawn" if of.drawn else "written in the spec"
+    content: list[Part] = [
+        Text(
+            f"Count queries ({of.queries:,}, {which}), answered from node {node} as an analyst would: the rows of a "
+            "block are spread evenly over the values of its labels. An error is the difference as a share of the true "
+            "count, or of a thousandth of the rows where that is more."
+        )
+    ]
+    if report.inside.lattice.published is None and report.published is not None:
+        content.append(
+            Text(
+                "Readers see a recoding map. This is the node that a search takes; `qblock compare SPEC --recoding "
+                "both` has the error of a map."
+            )
+        )
+    content.append(Text(f"The error is {_percent(of.median)} in the median and {_percent(of.worst)} at worst."))
+    rows = [
+        (f"{query.number}", query.query, f"{query.true:,}", f"{query.expected:,.1f}", _percent(query.error))
+        for query in of.worst_queries
+    ]
+    caption = f"The worst {len(rows)} of {of.queries:,} queries; true counts are of the source"
+    return [*content, Table(caption, ("number", "query", "true", "expected", "error"), rows, (0, 2, 3, 4))]
+
+
+def _percent(error: float) -> str:
+    return f"{100 * error:,.1f} %"
+
+
 def versions_page(report: Report) -> Sequence[Part]:
     """The runs of the job, as the ledger has them."""
     of = report.inside
@@ -342,6 +379,7 @@ PAGES = (
     Page("changes", "What if", changes_page, internal=True),
     Page("epsilon", "Epsilon", epsilon_page, internal=True),
     Page("beliefs", "Beliefs", beliefs_page, internal=True),
+    Page("workload", "Count queries", workload_page, internal=True),
     Page("versions", "Versions", versions_page, internal=True),
     Page("rights", "Rights", rights_page, internal=True),
     Page("spec", "Spec", spec_page, internal=True),
