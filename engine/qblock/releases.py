@@ -193,8 +193,8 @@ class Release:
     ) -> results.audit.Compared:
         """Many privacy definitions at every node. definitions: a file with more of them; workload: a file of count
         queries, in the form of `search.workload`, whose error is a metric of each node then."""
-        found = self.comparison(sensitive=sensitive, definitions=definitions, workload=workload, progress=progress)
-        return compared(found)
+        comparison = self.comparison(sensitive=sensitive, definitions=definitions, workload=workload, progress=progress)
+        return compared(comparison)
 
     def comparison(
         self,
