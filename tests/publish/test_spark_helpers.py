@@ -22,6 +22,8 @@ from qblock.warehouse.spark_catalog import SparkCatalog
 pytestmark = pytest.mark.spark
 
 HELPERS = {f"people_{kind}" for kind in KINDS}
+COMPUTED = ("blocks", "midpoints")
+"""Of the rows of the version, whatever is kept beside them."""
 TEXTS = ["it's", 'say "x"', "back\\slash", "new\nline", "`tick`", "\U0001f600 ü"]
 SEX, ILL = 'sex `x` "y" it\'s \\', "ill, or; (not)"
 SPEC = """version: 1
@@ -87,6 +89,8 @@ def compared(client: Any, tmp_path: Path) -> None:
             own, theirs = (", ".join(quoted(name, mark) for name in some) for mark in '"`')
             there = connection.execute(f"SELECT {own} FROM published.people_{kind}{order}").fetchall()
         found = [tuple(row) for row in client.sql(f"SELECT {theirs} FROM published.people_{kind}{order}").collect()]
+        if kind == "midpoints":  # a join keeps no order
+            found, there = sorted(found, key=repr), sorted(there, key=repr)
         assert found == there, kind
         assert found
 
@@ -256,7 +260,7 @@ def test_a_version_of_an_earlier_program_has_none(
     assert shown(client) == 2
     release.rollback(1)
     assert seen(client) == before
-    assert [client.table(f"published.people_{kind}").count() for kind in KINDS if kind != "blocks"] == [0] * 4
+    assert [client.table(f"published.people_{kind}").count() for kind in KINDS if kind not in COMPUTED] == [0] * 5
     assert release.verify().problems == ()
 
 
