@@ -107,7 +107,7 @@ def test_helper_views_are_those_of_duckdb(client: Any, hive: tuple[str, Path], t
         assert (spark.publish().version, duck.publish().version) == (seed, seed)
         compared(client, tmp_path)
         assert spark.verify().problems == ()
-        reports = [one.report().report.to_json()["published"] for one in (spark, duck)]
+        reports = [one.report().to_dict()["published"] for one in (spark, duck)]
         for report in reports:
             rows = report.pop("sample")["rows"]
             assert rows
