@@ -71,6 +71,21 @@ def test_it_is_what_a_release_would_publish(ranges: str | None, tmp_path: Path) 
     assert ("age_low" in view.schema.names) == (ranges != "text")
 
 
+def test_a_column_that_every_row_shows_as_it_is_keeps_its_type() -> None:
+    frame = PEOPLE.assign(year=[2000 + i % 2 for i in range(12)], born=[date(2000, 1, 1 + i % 2) for i in range(12)])
+    known = {"age": {"ranges": [10, 20]}, "year": "suppress", "born": {"dates": ["month"]}}
+    shown = qblock.anonymize(frame, known, privacy=K3[:1], search={"node": [3, 0, 0]}).table
+    assert shown.schema.names == ["age", "age_low", "age_high", "year", "born"]
+    assert [shown.schema.field(name).type for name in ("year", "born")] == [pa.int64(), pa.date32()]
+    assert Counter(shown["year"].to_pylist()) == {2000: 6, 2001: 6}
+    # A release with `entity` may have to show the column coarser in a later version.
+    people = qblock.anonymize(
+        frame.assign(id=range(12)), known, privacy=K3[:1], search={"node": [3, 0, 0]}, entity="id"
+    )
+    assert people.table.schema.names == ["age", "age_low", "age_high", "year", "year_low", "year_high", *BORN]
+
+
+BORN = ("born", "born_from", "born_until")
 STAYS = pd.DataFrame(
     {
         "born": [date(1990, 1, 1), date(1990, 12, 31), date(1991, 6, 1), None] * 4,

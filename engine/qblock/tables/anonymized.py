@@ -113,7 +113,8 @@ def _anonymized(spec: Spec, warehouse: Warehouse, **request: Any) -> Anonymized:
         if spec.map_version is not None:
             stack.callback(warehouse.close)
             raise InputError("search.node: a table has no versions; leave it out, and a map is searched for")
-        spec = replace(spec, versions=replace(spec.versions, joint="none"))
+        if spec.entity is not None:  # no version comes after it that would be checked beside it
+            spec = replace(spec, versions=replace(spec.versions, joint="none"))
         task = stack.enter_context(open_task(spec, name_values=False, warehouse=warehouse))
         refuse_single_rows(task)
         ranges = spec.publish.ranges or FIRST
