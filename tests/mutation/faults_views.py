@@ -285,8 +285,8 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "exact: a group that a file calls as a value is one",
         "publish/bounds.py",
-        "        return label if self.reader.is_value(label) else None",
-        "        return label",
+        "return canonical_text(label, column) == label and (reader is None or reader.is_value(label))",
+        "return canonical_text(label, column) == label",
         tests=(f"{EXACT}::test_a_group_that_a_file_calls_as_a_value_has_none",),
     ),
     Mutation(
@@ -309,5 +309,19 @@ VIEWS: tuple[Mutation, ...] = (
         'as_it_is = [c.name for c in kept if c.role == "quasi_identifier" and c.kind != "text"]',
         "as_it_is: list[str] = []",
         tests=("tests/publish/test_kept_types.py::test_columns_ahead_are_those_that_readers_see",),
+    ),
+    Mutation(
+        "since: a value that changed was always shown",
+        "versions/admission.py",
+        "return str(max(cell.first, *cell.changed, 0))",
+        "return str(cell.first)",
+        tests=("tests/release/test_since.py::test_values_that_changed_are_shown_since_then",),
+    ),
+    Mutation(
+        "since: all rows are as old as the first version",
+        "publish/copy.py",
+        "        text = relation.c[stated] if stated in relation.c else",
+        "        text = relation.c[stated] if stated in relation.c and column.role == 'weight' else",
+        tests=("tests/release/test_since.py::test_ten_people_two_who_come_and_four_who_leave",),
     ),
 )

@@ -26,18 +26,18 @@ class PublishedColumn:
 
     role `bound`: a bound of the labels of the quasi-identifier before it; `exact`: the value that such a label is, NULL
     where it is none; `people`: how many people its block has; `weight`: the share of the people of the row's joint cell
-    who are present.
+    who are present; `since`: the version that first showed the row as it is.
     """
 
     name: str
-    role: Role | Literal["bound", "exact", "people", "weight"]
+    role: Role | Literal["bound", "exact", "people", "weight", "since"]
     type: str
     kind: Kind
 
     @property
     def derived(self) -> bool:
         """Whether it is no column of the source."""
-        return self.role in ("bound", "exact", "people", "weight")
+        return self.role in ("bound", "exact", "people", "weight", "since")
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,9 @@ from qblock.publish.bounds import Bound, bounds_of, kept_types, loaded, source_b
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.source import SourceTable
-from qblock.source.columns import WEIGHT, checked_columns
+from qblock.source.columns import SINCE, WEIGHT, checked_columns
 from qblock.spec import Spec
-from qblock.spec.sections import WEIGHTS_NAME, RangesShown
+from qblock.spec.sections import SINCE_NAME, WEIGHTS_NAME, RangesShown
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES, published_type
 from qblock.warehouse.protocol import Column, RawType, Session, TableName
@@ -31,6 +31,8 @@ SUPPRESSED = "qblock_suppressed"
 REPEATED = "qblock rows"
 BOUNDS = "qblock_bounds"
 PEOPLE = "people"
+OF_STATE = {"weight": WEIGHT, "since": SINCE}
+"""What is published of the state of a row, by the column that has it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,9 @@ def columns_of(
         published.append(people)
     if spec.shows_weights:
         published.append(_weight_column(spec, ENGINES[engine].facts.double_type, published))
+    if spec.publish.since:
+        shown_as = spec.publish.names.get(SINCE_NAME, SINCE_NAME)
+        published.append(PublishedColumn(shown_as, "since", ENGINES[engine].facts.whole_type, "integer"))
     return tuple(replace(column, type=published_type(spec, column.name, column.type)) for column in published)
 
 
@@ -148,9 +153,9 @@ def columns_ahead(spec: Spec, ranges: RangesShown, kept: Sequence[PublishedColum
         warehouse.close()
 
 
-def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Copy:
-    """The copy of a node that satisfies. Loads the codes of failing blocks, and bounds, into the session that the
-    source is in."""
+def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text", version: int = 1) -> Copy:
+    """The copy of a node that satisfies, as a version of this number has it. Loads the codes of failing blocks, and
+    bounds, into the session that the source is in."""
     source = task.source
     typed = kept_types(source, chosen.node)
     bounds = {
@@ -164,7 +169,7 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
         if name in bounds and bounds[name].columns and level != source.dimensions[i].height
     }
     failing = _failing(source.session, chosen) if chosen.suppressed else None
-    build = partial(_made, chosen=chosen, bounds=bounds, typed=typed, beside=beside, failing=failing)
+    build = partial(_made, chosen=chosen, bounds=bounds, typed=typed, beside=beside, failing=failing, version=version)
     copy = build(source)
     different = _different(source, copy.columns)
     if different is None:
@@ -180,7 +185,7 @@ def _different(source: SourceTable, columns: Sequence[PublishedColumn]) -> Sourc
     by_people = any(column.role == "people" for column in columns)
     if source.recoding is None or not source.session.embedded or not alike or by_people:
         return None
-    read = [c for c in source.relation.c if c.name in (*names, WEIGHT)]
+    read = [c for c in source.relation.c if c.name in (*names, WEIGHT, SINCE)]
     query = sa.select(*read, whole(sa.func.count()).label(REPEATED)).select_from(source.relation).group_by(*read)
     return replace(source, relation=query.subquery("qblock_different"))
 
@@ -192,8 +197,10 @@ def _made(
     typed: Mapping[str, Column],
     beside: Mapping[str, sa.FromClause],
     failing: sa.FromClause | None,
+    version: int,
 ) -> Copy:
-    """The copy. beside: the tables of bounds; failing: the codes of the blocks that are left out."""
+    """The copy. beside: the tables of bounds; failing: the codes of the blocks that are left out; version: that all
+    rows are first shown by, where no state says another one."""
     session, relation = source.session, source.relation
     joined: sa.FromClause = relation
     codes: dict[str, sa.ColumnElement[Any]] = {}
@@ -226,18 +233,20 @@ def _made(
         of_block = _people_of_blocks(source, joined, codes)
         same_block = sa.and_(sa.true(), *(of_block.c[name] == code for name, code in codes.items()))
         joined, values[people.name] = joined.join(of_block, same_block), of_block.c.n
-    weight = next((c for c in columns if c.role == "weight"), None)
-    weighed = weight is not None and WEIGHT in relation.c
-    if weight is not None:
-        share = relation.c[WEIGHT] if weighed else sa.literal_column("'1'", sa.Text)
-        values[weight.name] = sa.cast(share, RawType(weight.type))
+    of_state = [c for c in columns if c.role in OF_STATE]
+    for column in of_state:
+        stated, otherwise = OF_STATE[column.role], "1" if column.role == "weight" else str(version)
+        text = relation.c[stated] if stated in relation.c else sa.literal_column(f"'{otherwise}'", sa.Text)
+        values[column.name] = sa.cast(text, RawType(column.type))
     selected = [values[c.name].label(quoted_name(c.name, quote=True)) for c in columns]
     query = sa.select(*selected).select_from(joined)
     if failing is not None:
         same = [failing.c[name] == codes[name] for name in codes]
         query = query.where(~sa.exists(sa.select(sa.literal_column("1")).select_from(failing).where(*same)))
     # DuckDB refuses to order by a constant, which a column at its top level is.
-    varying = [c for c in columns if c.name not in constant and (not c.derived or (weighed and c is weight))]
+    varying = [
+        c for c in columns if c.name not in constant and (not c.derived or OF_STATE.get(c.role, c.role) in relation.c)
+    ]
     texts = [session.text_of(values[c.name], c.kind) if c.kind != "text" else values[c.name] for c in varying]
     order = tuple(session.bytewise(text).nulls_first() for text in texts)
     rows = int(chosen.counts.rows.sum()) - chosen.suppressed

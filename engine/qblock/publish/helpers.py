@@ -46,6 +46,8 @@ BLOCKS_SAY = (
 )
 PEOPLE_ROLE = "people of the block"
 PEOPLE_HOW = "the same in all rows of a block: add it up over {blocks}, not over rows"
+SINCE_ROLE = "version"
+SINCE_HOW = "the version that first showed the row as it is: {0} = (SELECT max({0}) FROM {1}) finds the newest rows"
 WEIGHT_ROLE = "weight"
 WEIGHT_HOW = "not a filter: sum({}) counts who is there now, where count(*) also counts who has left"
 Row = tuple[Any, ...]
@@ -61,6 +63,7 @@ SAYS = {
     "not over rows.",
     "weight": "The share of the people of its group who are still in the source: sum({of}) counts who is there now, "
     "where count(*) also counts who has left.",
+    "since": "The version that first showed this row as it is now.",
     "sensitive": "Sensitive attribute: {shown}; what is guaranteed of it: {guarantees}.",
     "insensitive": "Published as it is in the source.",
 }
@@ -348,6 +351,9 @@ def shown_of(
             views["columns"].append((name, EXACT_ROLE.format(of), *[None] * 6, EXACT_HOW.format(of)))
         elif column.role == "people":
             views["columns"].append((name, PEOPLE_ROLE, *[None] * 6, PEOPLE_HOW.format(blocks=named["blocks"])))
+        elif column.role == "since":
+            how = SINCE_HOW.format(plain(name), f"{plain(spec.publish.schema)}.{plain(spec.view)}")
+            views["columns"].append((name, SINCE_ROLE, *[None] * 6, how))
         elif column.role == "weight":
             views["columns"].append((name, WEIGHT_ROLE, *[None] * 6, WEIGHT_HOW.format(plain(name))))
         else:

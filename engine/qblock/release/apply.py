@@ -231,11 +231,13 @@ class Choose(Step):
             warned = run.task.warnings
             run.task = run.transaction.enter_context(recoded(run.task, result.recoded, run.policy.admission))
             run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
-            run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom), run.ranges)
+            run.chosen = Chosen.of(
+                run.spec, run.task, run.task.assess(run.task.lattice.bottom), run.ranges, run.version
+            )
         elif before is not None and before.assessment.node == chosen.node:
             run.chosen = before
         else:
-            run.chosen = Chosen.of(run.spec, run.task, chosen, run.ranges)
+            run.chosen = Chosen.of(run.spec, run.task, chosen, run.ranges, run.version)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def precheck_published_node(run: Run) -> Chosen | None:
     assessment = run.task.assess(node)
     if not assessment.satisfied:
         raise other_content(run, event.version)
-    run.chosen = Chosen.of(spec, run.task, assessment, run.ranges)
+    run.chosen = Chosen.of(spec, run.task, assessment, run.ranges, run.version)
     if event.content_digest != run.chosen.digest:
         raise other_content(run, event.version)
     return run.chosen

@@ -88,11 +88,11 @@ class Chosen:
     digest: str
 
     @classmethod
-    def of(cls, spec: Spec, task: Task, assessment: Assessment, ranges: RangesShown) -> Chosen:
+    def of(cls, spec: Spec, task: Task, assessment: Assessment, ranges: RangesShown, version: int) -> Chosen:
         """What follows from choosing a node; spec: the release's, whose node may not be pinned; ranges: how bounds are
         published."""
         counts, source = assessment.counts, task.source
-        copy = copy_of(task, assessment, ranges)
+        copy = copy_of(task, assessment, ranges, version)
         references = tuple(tuple(part.reference for part in parts) for parts in counts.parts)
         more = {
             number: counted

@@ -22,6 +22,7 @@ from qblock.warehouse.queries import Dimension, Expression
 from qblock.warehouse.values import load_dimension
 
 WEIGHT = "qblock weight"
+SINCE = "qblock since"
 """The weights of rows, as texts, where a relation stands for the source."""
 
 

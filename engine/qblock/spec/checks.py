@@ -11,7 +11,7 @@ from qblock.models.anonymity import why_no_projections
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.model import Spec
 from qblock.spec.privacy import Requirement
-from qblock.spec.sections import BOUND_ENDS, HELPER_VIEWS, MIDDLE, ROLES, WEIGHTS_NAME
+from qblock.spec.sections import BOUND_ENDS, HELPER_VIEWS, MIDDLE, ROLES, SINCE_NAME, WEIGHTS_NAME
 from qblock.spec.sources import CsvFile, DimensionTable, Edges, Ranges, TaxonomyLevel
 
 ONLY: dict[str, tuple[str, ...]] = {
@@ -78,6 +78,7 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
         *(f"{name}_{end}" for name in quasi for end in (*BOUND_ENDS, MIDDLE)),
         "people",
         WEIGHTS_NAME,
+        SINCE_NAME,
     ]
     for name in section(document, "publish", "names"):
         if name not in renamed:
@@ -184,6 +185,26 @@ def check_weights(document: Document, spec: Spec) -> None:
             ("attributes", taken),
             f"column {taken} is published, and the weight of each row would be, too, as {name}; give that another "
             f"name: publish: {{names: {{{WEIGHTS_NAME}: share_present}}}}, or write publish: {{weights: false}}",
+        )
+
+
+def check_since(document: Document, spec: Spec) -> None:
+    """Record why rows cannot say since when they are shown, or not under the name that this would have."""
+    if not spec.publish.since:
+        return
+    if not spec.lags:
+        document.wrong(
+            ("publish", "since"),
+            "it says which version first showed a row, where versions are kept together and lag behind; leave it out, "
+            "or add `entity: COLUMN`, which says who a row is of",
+        )
+    name = spec.publish.names.get(SINCE_NAME, SINCE_NAME)
+    taken = next((column for column in spec.attributes if column.casefold() == name.casefold()), None)
+    if taken is not None:
+        document.wrong(
+            ("attributes", taken),
+            f"each row would say under this name, too, since when it is shown; give that another name: publish: "
+            f"{{names: {{{SINCE_NAME}: shown_since}}}}, or write publish: {{since: false}}",
         )
 
 

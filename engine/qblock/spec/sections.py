@@ -49,6 +49,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 RangesShown = Literal["columns", "native", "text"]
 HELPER_VIEWS = ("columns", "levels", "blocks", "version", "guarantees", "spread", "midpoints")
 WEIGHTS_NAME = "weight"
+SINCE_NAME = "since"
 """The column of weights, unless the spec names it."""
 BOUND_ENDS = ("low", "high", "from", "until", "range", "exact")
 MIDDLE = "mid"
@@ -333,6 +334,9 @@ class Publish:
         True,
         False,
         default=None,
+    )
+    since: Flag = key(
+        "Whether each row says which version first showed it, where versions lag behind.", True, False, default=False
     )
     lock_timeout: Seconds = key("Seconds that readers may have to wait behind a publication.", 1, default=1)
     storage_version: StorageVersion | None = key(

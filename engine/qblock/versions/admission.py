@@ -20,7 +20,7 @@ from qblock.errors import Refused
 from qblock.ledger.events import canonical
 from qblock.ledger.store import Store
 from qblock.source import SourceTable
-from qblock.source.columns import WEIGHT, columns_read
+from qblock.source.columns import SINCE, WEIGHT, columns_read
 from qblock.source.recoded import LEAF
 from qblock.spec import Spec
 from qblock.versions.batching.state import Cell
@@ -28,7 +28,7 @@ from qblock.versions.batching.weights import Stated
 from qblock.versions.crosswalk import Crosswalk, as_text, fresh_name, load_texts, open_crosswalk
 from qblock.versions.episodes import NOTHING
 from qblock.versions.gate import members
-from qblock.versions.pending.state import Layout, Row, cell_text
+from qblock.versions.pending.state import Layout, Row, cell_of, cell_text
 from qblock.versions.recorded import (
     DIGEST,
     LEAF_NAME,
@@ -409,9 +409,11 @@ class ShownState:
                 sa.select(sa.func.max(size(t.c.value))).where(t.c.release == self.spec.release)
             )
         values = [str(row.unit.values[-1]) for row in rows.values()]
-        given = [self._weight(row.unit.cell) for row in rows.values()]
-        new = load_texts(session, entity=rows, place=[row.place for row in rows.values()], value=values, weight=given)
-        both = (sa.select(of.c.entity, of.c.place, of.c.value, of.c.weight) for of in (kept, new))
+        cells = [row.unit.cell for row in rows.values()]
+        of_cells = {"weight": map(self._weight, cells), "since": map(_since, cells)}
+        new = load_texts(session, entity=rows, place=[row.place for row in rows.values()], value=values, **of_cells)
+        read = ("entity", "place", "value", "weight", "since")
+        both = (sa.select(*(of.c[name] for name in read)) for of in (kept, new))
         state = sa.union_all(*both).subquery("qblock_state")
         split: list[sa.TableClause] = []
         if self.spec.bundles:
@@ -433,11 +435,16 @@ class ShownState:
 
     def _units(self, t: sa.Table, own: Session) -> Query:
         read = (t.c.entity, t.c.place, t.c.value)
-        if not self.stated:
-            return sa.select(*read, as_text("1").label("weight"))
-        weights = load_texts(own, cell=map(cell_text, self.stated), weight=map(self._weight, self.stated))
-        weight = sa.func.coalesce(weights.c.weight, as_text("1")).label("weight")
-        return sa.select(*read, weight).select_from(t.outerjoin(weights, weights.c.cell == t.c.cell))
+        shown: Sequence[Cell] = list(self.stated)
+        if self.spec.publish.since:
+            of_release = sa.select(t.c.cell).where(t.c.release == self.spec.release).distinct()
+            shown = [cell_of(text) for text in own.fetch(of_release)["cell"].to_pylist()]
+        if not shown:
+            return sa.select(*read, as_text("1").label("weight"), as_text("1").label("since"))
+        known = {"weight": map(self._weight, shown), "since": map(_since, shown)}
+        cells = load_texts(own, cell=map(cell_text, shown), **known)
+        stated = (sa.func.coalesce(cells.c[name], as_text("1")).label(name) for name in known)
+        return sa.select(*read, *stated).select_from(t.outerjoin(cells, cells.c.cell == t.c.cell))
 
     def _weight(self, cell: Cell) -> str:
         stated = self.stated.get(cell)
@@ -447,7 +454,7 @@ class ShownState:
         self, session: Session, state: sa.FromClause, columns: dict[str, Column], split: Sequence[sa.FromClause]
     ) -> Query:
         """The people of a state. split: its places and values, where they were taken apart before."""
-        who = [state.c.entity.label(DIGEST), state.c.weight.label(WEIGHT)]
+        who = [state.c.entity.label(DIGEST), state.c.weight.label(WEIGHT), state.c.since.label(SINCE)]
         if not split:
             return sa.select(*who, *self._values(session, state, columns))
         places, values = split
@@ -466,9 +473,14 @@ class ShownState:
         numbers = session.load(fresh_name(), pa.table({"n": pa.array(range(1, longest + 1), pa.int64())}))
         joined = units.join(numbers, numbers.c.n <= size(units.c.value))
         row = row_of(units.c.value, numbers.c.n)
-        read = (units.c.entity, units.c.place, units.c.weight, row.label("value"))
+        read = (units.c.entity, units.c.place, units.c.weight, units.c.since, row.label("value"))
         rows = sa.select(*read).select_from(joined).subquery("qblock_rows")
         person = owner(rows.c.entity)
         who = [rows.c.entity.label(UNIT), person.label(DIGEST), person.label(self.spec.entity)]
-        who.append(rows.c.weight.label(WEIGHT))
+        who += [rows.c.weight.label(WEIGHT), rows.c.since.label(SINCE)]
         return sa.select(*who, *self._values(session, rows, columns))
+
+
+def _since(cell: Cell) -> str:
+    """The version that first showed a row as it is, which is part of what tells its joint cell from others."""
+    return str(max(cell.first, *cell.changed, 0))
