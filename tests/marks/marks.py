@@ -28,6 +28,10 @@ KEPT = re.compile(r"crosswalk.*|reference|data_.*|v[0-9]+_.*")
 """Tables that hold values on purpose: the crosswalk, the kept counts, and the copies of what is published."""
 
 
+MIDDLES = ["middle"]
+"""What spreads have beside ends. The middle of a label is computed from these: that of 20-39 begins as the age 29 is written, whoever has it."""
+
+
 def marked(rng: random.Random) -> tuple[dict[str, list[Any]], dict[str, str]]:
     """The people, and what became of each value: value -> marked value."""
     became: dict[str, str] = {}
@@ -136,7 +140,8 @@ def ledger_texts(job: Job) -> dict[str, str]:
         ).fetchall()
         for (name,) in names:
             if not KEPT.fullmatch(name):
-                rows = connection.execute(sql.SQL("SELECT * FROM qblock.{}").format(sql.Identifier(name))).fetchall()
+                table = sql.SQL("SELECT to_jsonb(t) - %s::text[] FROM qblock.{} AS t").format(sql.Identifier(name))
+                rows = connection.execute(table, (MIDDLES if "_spread" in name else [],)).fetchall()
                 texts[f"ledger: {name}"] = repr(rows)
     return texts
 
