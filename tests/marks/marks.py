@@ -29,7 +29,8 @@ KEPT = re.compile(r"crosswalk.*|reference|data_.*|v[0-9]+_.*")
 
 
 MIDDLES = ["middle"]
-"""What spreads have beside ends. The middle of a label is computed from these: that of 20-39 begins as the age 29 is written, whoever has it."""
+"""What spreads have beside ends. The middle of a label is computed from these: that of 20-39 begins as the age 29 is
+written, whoever has it."""
 
 
 def marked(rng: random.Random) -> tuple[dict[str, list[Any]], dict[str, str]]:
