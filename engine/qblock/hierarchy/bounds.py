@@ -72,7 +72,7 @@ class Reader:
         above = () if self.stated is None else self.stated.columns[1:]
         leaves = () if self.stated is None else self.stated.leaves
         return frozenset(
-            label for labels in above for label, of in _members(labels) if [leaves[i] for i in of] != [label]
+            label for labels in above for label, of in members_of(labels) if [leaves[i] for i in of] != [label]
         )
 
     @cached_property
@@ -85,7 +85,7 @@ class Reader:
         return frozenset(
             label
             for labels in above
-            for label, of in _members(labels)
+            for label, of in members_of(labels)
             if not all(_within(ends[leaf], self._read(label)) for leaf in of)
         )
 
@@ -195,7 +195,7 @@ def _week_year(year: int) -> Ends:
     return first, None if year == date.max.year else date.fromisocalendar(year + 1, 1, 1)
 
 
-def _members(labels: Labels) -> Iterator[tuple[str, list[int]]]:
+def members_of(labels: Labels) -> Iterator[tuple[str, list[int]]]:
     """Each label of a level with the numbers of its leaves."""
     order = np.argsort(labels.of_leaf, kind="stable")
     edges = np.searchsorted(labels.of_leaf[order], np.arange(len(labels.distinct) + 1))

@@ -15,11 +15,10 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow.compute as pc
 
 from qblock.hierarchy import TOP, Hierarchy
-from qblock.hierarchy.bounds import OPEN, Ends
+from qblock.hierarchy.bounds import OPEN, Ends, members_of
 from qblock.hierarchy.labels import texts
 from qblock.hierarchy.written import MISSING
 from qblock.publish.bounds import Bound
@@ -82,19 +81,22 @@ class Levels:
             return None, False
         if self._ends(label) != OPEN:
             return None, None
-        leaves = self.rests.get(label) or self._leaves(label)
+        leaves = self.rests.get(label) or self._leaves[label]
         named = sorted(MISSING if leaf is None else leaf for leaf in leaves if self.declared or leaf in self.rows)
         return named[:MOST_MEMBERS], len(named) == len(leaves) <= MOST_MEMBERS
 
     def _ends(self, label: str) -> Ends:
         return OPEN if self.bound is None else self.bound.reader.bounds(label)
 
-    def _leaves(self, label: str) -> set[str | None]:
-        leaves: set[str | None] = set()
-        for level in self.at[label]:
-            labels = self.hierarchy.columns[level]
-            code = pc.index(labels.distinct, label).as_py()
-            leaves |= {self.hierarchy.leaves[i] for i in np.flatnonzero(labels.of_leaf == code).tolist()}
+    @cached_property
+    def _leaves(self) -> dict[str, set[str | None]]:
+        """The leaves of each label of the hierarchy that has no bounds, whichever level it is of."""
+        named = {label for label in self.rows if label != TOP and self._ends(label) == OPEN}
+        leaves: dict[str, set[str | None]] = {label: set() for label in named}
+        for level in {level for label in named for level in self.at[label]}:
+            for label, of in members_of(self.hierarchy.columns[level]):
+                if label in named:
+                    leaves[label].update(self.hierarchy.leaves[leaf] for leaf in of)
         return leaves
 
     def listed(self, since: Mapping[str, int]) -> list[Row]:
