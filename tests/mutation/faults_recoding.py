@@ -292,7 +292,7 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "a rest: values of the source are named that readers do not see",
         "recoding/ladder.py",
-        "if self._numeric or len(names) > NAMED or not (self._declared or shown >= {*names}):",
+        "if self._numeric or len(names) > NAMED or not shown >= {*names}:",
         "if self._numeric or len(names) > NAMED:",
         tests=NAMES,
     ),

@@ -271,15 +271,15 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "labels: values of the source are named that are no label",
         "publish/levels.py",
-        "for leaf in leaves if self.declared or leaf in self.rows)",
-        "for leaf in leaves)",
-        tests=(f"{LEVELS}::test_a_value_that_nobody_declares_is_named_where_it_is_a_label_alone",),
+        "for leaf in leaves} & self.rows.keys())",
+        "for leaf in leaves})",
+        tests=(f"{LEVELS}::test_a_value_is_named_where_it_is_a_label_of_its_own",),
     ),
     Mutation(
         "labels: some of the values are said to be all",
         "publish/levels.py",
-        "return named[:MOST_MEMBERS], len(named) == len(leaves) <= MOST_MEMBERS",
-        "return named[:MOST_MEMBERS], True",
+        "return (named, len(named) == len(leaves)) if",
+        "return (named, True) if",
         tests=(f"{LEVELS}::test_whoever_has_a_value_has_a_label_that_names_it_or_not_all",),
     ),
     Mutation(

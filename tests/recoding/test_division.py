@@ -260,13 +260,13 @@ def test_it_reads_like_a_search_by_sizes(warehouse: Any, tmp_path: Path) -> None
 PARTS = {"Malta": "Europe", "Cyprus": "Europe", "Spain": "Europe", "France": "Europe", "Peru": "America"}
 
 
-def rests_of(*boxes: Sequence[str], levels: dict[str, str] = PARTS, declared: bool = False) -> Tree:
+def rests_of(*boxes: Sequence[str], levels: dict[str, str] = PARTS) -> Tree:
     """A map of countries in which these of Europe stand together, in one part of it after another."""
     hierarchy = Hierarchy(
         "land", ("land", "part", "all"), (tuple(levels), tuple(levels.values()), ("*",) * len(levels))
     )
     parts = suppress("n", [str(i) for i in range(len(boxes))], "text")
-    ladders = [Ladder(hierarchy, "text", declared=declared), Ladder(parts, "text")]
+    ladders = [Ladder(hierarchy, "text"), Ladder(parts, "text")]
     tree = Tree(ladders, (1, 0))
     for i, together in enumerate(boxes):
         alone = [land for land, part in levels.items() if part == "Europe" and land not in together]
@@ -311,7 +311,6 @@ def test_a_rest_of_few_reads_by_their_names_where_readers_see_each_of_them() -> 
     assert read(rests_of(*boxes)) == named
     # Cyprus stands alone in no box.
     assert set(read(rests_of(boxes[0], boxes[2]))) == {"Europe (other 1)", "Europe (other 2)"}
-    assert read(rests_of(boxes[0], boxes[2], declared=True)) == {name: named[name] for name in (*named,)[::2]}
     # What readers do not see is not named.
     tree = rests_of(*boxes)
     (first, *_), hidden = tree.boxes(), tree.boxes()[1:]
@@ -320,12 +319,13 @@ def test_a_rest_of_few_reads_by_their_names_where_readers_see_each_of_them() -> 
 
 def test_the_names_of_a_rest_are_no_label_and_no_more_than_three() -> None:
     both = {**PARTS, "Cyprus or Malta": "America"}
-    assert read(rests_of(["Malta", "Cyprus"], levels=both, declared=True)) == {"Europe (other 1)": {"Malta", "Cyprus"}}
+    rests = read(rests_of(["Malta", "Cyprus"], ["Spain", "France"], levels=both))
+    assert rests == {"Europe (other 1)": {"Malta", "Cyprus"}, "France or Spain": {"Spain", "France"}}
     four = {**PARTS, "Italy": "Europe"}
-    assert set(read(rests_of([*PARTS][:4], levels=four, declared=True))) == {"Europe (other 1)"}
+    assert set(read(rests_of([*PARTS][:4], ["Italy"], levels=four))) == {"Europe (other 1)"}
     # Two rests never read the same, whatever their members are called.
     twice = {"x or y": "Europe", "z": "Europe", "x": "Europe", "y or z": "Europe", "u": "Europe"}
-    rests = read(rests_of(["x or y", "z"], ["x", "y or z"], levels=twice, declared=True))
+    rests = read(rests_of(["x or y", "z"], ["x", "y or z"], levels=twice))
     assert set(rests) == {"x or y or z", "Europe (other 1)"}
 
 

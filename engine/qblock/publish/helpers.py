@@ -29,7 +29,6 @@ from qblock.publish.recheck import known_to_readers
 from qblock.publish.spread import spread_rows
 from qblock.source.in_words import SUPPRESSED, alike_in_words, published_in_words
 from qblock.spec import Requirement, Spec
-from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.protocol import quote
 
 Kind = Literal["columns", "levels", "blocks", "version", "guarantees", "spread", "midpoints"]
@@ -131,8 +130,9 @@ KEPT: tuple[Helper, ...] = (
             "since": "bigint",
         },
         "The labels that {view} shows in the version that is shown, with how many rows each has, and the share of all: "
-        "low <= value < high where a label is of numbers or dates, else the values that it stands for (`members`, a "
-        "JSON array), which are all of them where `complete`; `sort` puts labels in order. `since`: the version from "
+        "low <= value < high where a label is of numbers or dates, else those of its values that are labels themselves "
+        "(`members`, a JSON array; NULL where it may have any), and whether it has no others (`complete`); `sort` puts "
+        "labels in order. `since`: the version from "
         "which on rows that are shown now have had it; NULL where versions do not lag behind the source.",
     ),
     Helper(
@@ -299,12 +299,11 @@ class Facts:
     distinct: Mapping[str, int]
     rests: Mapping[str, Leaves] = field(default_factory=dict)
 
-    def levels(self, spec: Spec, name: str, rows: Mapping[str, int]) -> Levels:
+    def levels(self, name: str, rows: Mapping[str, int]) -> Levels:
         """The labels of a quasi-identifier that are published, with how many rows each has."""
-        declared = isinstance(spec.attributes[name].hierarchy, CsvFile | DimensionTable)
         rests = self.rests.get(name, {})
         typed = any(column.name == name and column.kind != "text" for column in self.columns)
-        return Levels(name, self.hierarchies[name], rows, self.bounds.get(name), declared, rests, typed)
+        return Levels(name, self.hierarchies[name], rows, self.bounds.get(name), rests, typed)
 
 
 def shown_of(
@@ -326,7 +325,7 @@ def shown_of(
     for column in facts.columns:
         name, type_ = column.name, facts.types.get(column.name)
         if column.role == "quasi_identifier":
-            own = facts.levels(spec, name, published[name])
+            own = facts.levels(name, published[name])
             views["levels"] += own.listed(versions.get(name, {}))
             views["spread"] += spread_rows(own.bound, own.rows)
             level, hierarchy = own.level, own.hierarchy

@@ -1,7 +1,7 @@
 """The labels of a quasi-identifier as readers are told of them: what each stands for, and how to filter by them.
 
-Nothing here is more than the published labels tell with the hierarchies as they are declared: a value is named where a
-file or a table declares it, or where it is a published label itself.
+Nothing here is more than the published labels tell: a value is named where it is a published label itself. Another one
+may be a value of a single person, also where a file or a table lists it, which may have been made from the source.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from qblock.hierarchy.written import MISSING
 from qblock.publish.bounds import Bound
 from qblock.warehouse.protocol import quote
 
-MOST_MEMBERS = 100
-"""Values that are named of one label."""
+MOST_MEMBERS = 1000
+"""Values that are named of one label; one of more names none, as `*` does."""
 Row = tuple[Any, ...]
 Leaves = Mapping[str, Set[str | None]]
 """The leaves of labels that a recoding map made, by their texts."""
@@ -35,15 +35,14 @@ Leaves = Mapping[str, Set[str | None]]
 class Levels:
     """The published labels of a quasi-identifier.
 
-    rows: how many each label has; declared: whether its values are named by a file or a table; rests: of the labels
-    that are no range and no label of the hierarchy; typed: whether every row has a value of the source, in its type.
+    rows: how many each label has; rests: of the labels that are no range and no label of the hierarchy; typed: whether
+    every row has a value of the source, in its type.
     """
 
     name: str
     hierarchy: Hierarchy
     rows: Mapping[str, int]
     bound: Bound | None
-    declared: bool
     rests: Leaves = field(default_factory=dict)
     typed: bool = False
 
@@ -75,15 +74,15 @@ class Levels:
         return max(shared, default=None)
 
     def members(self, label: str) -> tuple[list[str] | None, bool | None]:
-        """The values that a label stands for, as far as they are named, and whether these are all of them; none of a
-        label that has bounds, and none of `*`."""
+        """The values of a label that are labels of their own, and whether it stands for no others; none of a label that
+        has bounds, and none of `*` and of too many."""
         if label == TOP:
             return None, False
         if self._ends(label) != OPEN:
             return None, None
         leaves = self.rests.get(label) or self._leaves[label]
-        named = sorted(MISSING if leaf is None else leaf for leaf in leaves if self.declared or leaf in self.rows)
-        return named[:MOST_MEMBERS], len(named) == len(leaves) <= MOST_MEMBERS
+        named = sorted({MISSING if leaf is None else leaf for leaf in leaves} & self.rows.keys())
+        return (named, len(named) == len(leaves)) if len(named) <= MOST_MEMBERS else (None, False)
 
     def _ends(self, label: str) -> Ends:
         return OPEN if self.bound is None else self.bound.reader.bounds(label)
@@ -145,7 +144,7 @@ class Levels:
             return same
         others = f"SELECT label FROM {view} WHERE column_name = {_quoted(self.name)}"
         within = f"members LIKE {_quoted(f'%{json.dumps(example, ensure_ascii=False)}%')}"
-        return f"surely: {same}; possibly: {column} IN ({others} AND ({within} OR NOT complete))"
+        return f"surely: {same}; possibly: {column} IN ({others} AND ({within} OR members IS NULL))"
 
 
 def _by_bounds(bound: Bound, least: str | None, most: str | None) -> str:

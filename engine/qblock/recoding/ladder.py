@@ -42,9 +42,8 @@ KNOWN = "(known)"
 
 class Ladder:
     """kind: how the column compares; finest: the level of the finest labels; half_open: whether its ranges are written
-    so; reader: of the bounds of its labels; ends: the least and the greatest value where they are declared; declared:
-    whether its values are, and not those that the source happens to hold. Labels are interned, so that one object
-    stands for one set of labels, and numbered. labels: by their numbers."""
+    so; reader: of the bounds of its labels; ends: the least and the greatest value where they are declared. Labels are
+    interned, so that one object stands for one set of labels, and numbered. labels: by their numbers."""
 
     def __init__(
         self,
@@ -55,10 +54,8 @@ class Ladder:
         half_open: bool = False,
         reader: Reader | None = None,
         ends: tuple[str, str] | None = None,
-        declared: bool = False,
     ) -> None:
         self.hierarchy, self.finest, self._half_open = hierarchy, finest, half_open
-        self._declared = declared
         self._reader = reader or Reader("numbers" if kind in NUMBERS else "dates", kind or "text")  # type: ignore[arg-type]
         self._ends = ends
         self._codes = hierarchy.codes.astype(np.int64)
@@ -349,11 +346,10 @@ class Ladder:
 
         Args:
             rest: the labels that stand together.
-            shown: the labels that readers see by themselves. Of values that are not declared no other is named: it may
-                be one that a single person has.
+            shown: the labels that readers see by themselves. No other is named: it may be a value of one person.
         """
         names = [self._shown(rest.level, code) for code in rest.codes.tolist()]
-        if self._numeric or len(names) > NAMED or not (self._declared or shown >= {*names}):
+        if self._numeric or len(names) > NAMED or not shown >= {*names}:
             return None
         text = OR.join(names)
         levels = range(self.hierarchy.height + 1)

@@ -35,7 +35,7 @@ from qblock.source.columns import (
 )
 from qblock.source.levels import reader_of
 from qblock.spec import Attribute, Spec
-from qblock.spec.sources import CsvFile, Cuts, DimensionTable, Suppress
+from qblock.spec.sources import Cuts, Suppress
 from qblock.warehouse.arrow import whole_numbers
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import Column, Session
@@ -92,7 +92,6 @@ def ladders_of(
                 half_open=getattr(form, "labels", "plain") == "half_open",
                 reader=reader_of(spec, name, kind, hierarchy),
                 ends=None if grid is None else (shown(grid.low), shown(grid.high)),
-                declared=isinstance(form, CsvFile | DimensionTable),
             )
         )
     return tuple(ladders)

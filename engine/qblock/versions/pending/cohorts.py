@@ -112,7 +112,7 @@ class Division:
         ladders = ladders_of(spec, hierarchies, columns, self.recoding.stated["start"] if at_node else None)
         tree, box = divide(ladders, codes, self._least, spec.weights, cuts=not at_node)
         parts = np.unique(box).tolist()
-        # Which of the boxes will be shown is not known yet, and no text may depend on it.
+        # Which of the boxes will be shown is not known yet: no text may depend on it, nor name what they alone show.
         read = of_levels(tree, parts) if at_node else tree.texts((), self.recoding.rests(ladders), hidden=parts)
         members: dict[int, list[str]] = {part: [] for part in parts}
         for entity, part in zip(who, box.tolist(), strict=True):
