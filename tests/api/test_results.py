@@ -136,7 +136,7 @@ def test_html_shows_names_and_values_as_text() -> None:
 
 def test_anonymized_rows_are_shown_with_their_hierarchies() -> None:
     frame = pd.DataFrame({"age": [20 + i % 20 for i in range(60)], "disease": [HOSTILE, "b"] * 30})
-    made = qblock.anonymize(frame, ["age"], ["disease"], privacy=[{"k_anonymity": {"k": 3}}])
+    made = qblock.anonymize(frame, ["age"], ["disease"], privacy=[{"k_anonymity": {"k": 4}}])
     seen = Tags()
     seen.feed(made._repr_html_())
     assert seen.texts.count(HOSTILE) + seen.texts.count("b") == 10
