@@ -252,6 +252,7 @@ def test_numbers_that_differ_in_the_last_digit_read_apart(make_job: MakeJob) -> 
         attributes=ATTRIBUTES | {"age": {"role": "quasi_identifier", "hierarchy": "suppress"}},
         search={"node": [5, 0]},
         privacy=[{"k_anonymity": {"k": 1}}],
+        versions={"joint": "none"},
     )
     job.run()
     found = job.query("SELECT age, count(*) FROM published.people GROUP BY age ORDER BY age")
