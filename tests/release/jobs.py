@@ -25,7 +25,7 @@ from qblock.release.verify import verify
 from qblock.releases import Release
 from qblock.results.release import Published
 from qblock.spec import Spec, load_spec
-from qblock.warehouse.protocol import quote
+from qblock.warehouse.quoting import quote
 from release.first import FirstRuns
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

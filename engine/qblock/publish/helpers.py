@@ -24,12 +24,12 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.models import Tightest
 from qblock.models.examples import in_words
 from qblock.publish.bounds import Bound
-from qblock.publish.levels import Leaves, Levels, plain
+from qblock.publish.levels import Leaves, Levels
 from qblock.publish.recheck import known_to_readers
 from qblock.publish.spread import spread_rows
 from qblock.source.in_words import SUPPRESSED, alike_in_words, published_in_words
 from qblock.spec import Requirement, Spec
-from qblock.warehouse.protocol import quote
+from qblock.warehouse.quoting import quote, quote_plain
 
 Kind = Literal["columns", "levels", "blocks", "version", "guarantees", "spread", "midpoints"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -339,7 +339,7 @@ def shown_of(
                     type_,
                     len(own.rows),
                     own.rows.get(TOP, 0) / total if total else None,
-                    own.how_to_filter(f"{plain(spec.publish.schema)}.{plain(named['levels'])}"),
+                    own.how_to_filter(f"{quote_plain(spec.publish.schema)}.{quote_plain(named['levels'])}"),
                 )
             )
         elif column.role == "bound":
@@ -351,10 +351,10 @@ def shown_of(
         elif column.role == "people":
             views["columns"].append((name, PEOPLE_ROLE, *[None] * 6, PEOPLE_HOW.format(blocks=named["blocks"])))
         elif column.role == "since":
-            how = SINCE_HOW.format(plain(name), f"{plain(spec.publish.schema)}.{plain(spec.view)}")
+            how = SINCE_HOW.format(quote_plain(name), f"{quote_plain(spec.publish.schema)}.{quote_plain(spec.view)}")
             views["columns"].append((name, SINCE_ROLE, *[None] * 6, how))
         elif column.role == "weight":
-            views["columns"].append((name, WEIGHT_ROLE, *[None] * 6, WEIGHT_HOW.format(plain(name))))
+            views["columns"].append((name, WEIGHT_ROLE, *[None] * 6, WEIGHT_HOW.format(quote_plain(name))))
         else:
             role = {"sensitive": "sensitive attribute"}.get(column.role, column.role)
             shown = shown_as(spec, name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import date
@@ -22,7 +21,7 @@ from qblock.hierarchy.bounds import OPEN, Ends, members_of
 from qblock.hierarchy.labels import texts
 from qblock.hierarchy.written import MISSING
 from qblock.publish.bounds import Bound
-from qblock.warehouse.protocol import quote
+from qblock.warehouse.quoting import quote_plain, quote_text
 
 MOST_MEMBERS = 1000
 """Values that are named of one label; one of more names none, as `*` does."""
@@ -134,21 +133,21 @@ class Levels:
         return (_written(lows[0]), None) if lows else (None, _written(highs[0]) if highs else None)
 
     def _by_label(self, view: str) -> str:
-        column = plain(self.name)
+        column = quote_plain(self.name)
         plain_labels = [label for label in self.rows if label != TOP and 0 in self.at[label]]
         example = max(plain_labels or self.rows, key=lambda label: (label != TOP, self.rows[label], label))
-        same = f"{column} = {_quoted(example)}"
+        same = f"{column} = {quote_text(example)}"
         if not plain_labels:
             return f"by label: {same}; {view} has the values of each label (members)"
         if set(plain_labels) == set(self.rows):
             return same
-        others = f"SELECT label FROM {view} WHERE column_name = {_quoted(self.name)}"
-        within = f"members LIKE {_quoted(f'%{json.dumps(example, ensure_ascii=False)}%')}"
+        others = f"SELECT label FROM {view} WHERE column_name = {quote_text(self.name)}"
+        within = f"members LIKE {quote_text(f'%{json.dumps(example, ensure_ascii=False)}%')}"
         return f"surely: {same}; possibly: {column} IN ({others} AND ({within} OR members IS NULL))"
 
 
 def _by_bounds(bound: Bound, least: str | None, most: str | None) -> str:
-    shown = [plain(column.name) for column in bound.ends]
+    shown = [quote_plain(column.name) for column in bound.ends]
     if len(shown) == 1:
         between = f"{bound.ends[0].type}({least or 'NULL'}, {most or 'NULL'})"
         return f"surely within: {shown[0]} <@ {between}; possibly: {shown[0]} && {between}"
@@ -167,12 +166,3 @@ def _written(end: Any) -> str:
         return f"DATE '{end}'"
     number = float(end)
     return str(int(number)) if number == math.floor(number) else repr(number)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def plain(name: str) -> str:
-    """A name as SQL has it: in quotes where it needs them."""
-    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else quote(name)

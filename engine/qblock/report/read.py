@@ -47,7 +47,8 @@ from qblock.spec.digest import spec_digest
 from qblock.spec.sources import CsvFile, TaxonomyLevel
 from qblock.version import __version__
 from qblock.warehouse.engines import database_file, engine_of, open_warehouse, parse_url
-from qblock.warehouse.protocol import Session, TableName, quote
+from qblock.warehouse.protocol import Session, TableName
+from qblock.warehouse.quoting import quote
 
 LABELS = 3
 """How many labels of a column are shown."""

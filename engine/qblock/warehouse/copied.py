@@ -13,10 +13,11 @@ import pyarrow as pa
 from qblock.errors import InputError
 from qblock.spec.source_file import ColumnType
 from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse, quote, quote_text
+from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
 from qblock.warehouse.memory import of_embedded
 from qblock.warehouse.protocol import Restriction, Session, SourceFacts, TableName, translated
 from qblock.warehouse.queries import Query
+from qblock.warehouse.quoting import quote, quote_text
 
 ROWS, TEXTS = "qblock_rows", "qblock_texts"
 

@@ -22,8 +22,9 @@ from qblock.warehouse.arrow import MANY
 from qblock.warehouse.duckdb_session import ARROW, DuckdbBeside, check_database
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.memory import SpillFolder, of_embedded
-from qblock.warehouse.protocol import Column, Kind, Restriction, Session, TableName, quote, translated
+from qblock.warehouse.protocol import Column, Kind, Restriction, Session, TableName, translated
 from qblock.warehouse.queries import Part
+from qblock.warehouse.quoting import quote, quote_text
 
 SOURCE = "source"
 _KINDS: dict[str, Kind] = {
@@ -53,11 +54,6 @@ def _literals(columns: pa.Table) -> str | None:
             return None
         expressions.append(f"unnest(from_json({quote_text(values)}, '[\"{type_}\"]')) AS {quote(field.name)}")
     return ", ".join(expressions)
-
-
-def quote_text(text: str) -> str:
-    """A text as a literal, for statements that take no parameters (ATTACH, SET)."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _literal(text: str) -> sa.ColumnElement[str]:

@@ -29,8 +29,9 @@ from qblock.warehouse.condition import Where
 from qblock.warehouse.copied import CopiedWarehouse, ServerCopy, Tabular
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
 from qblock.warehouse.duckdb_session import DuckdbDialect
-from qblock.warehouse.protocol import Facts, Session, TableName, Warehouse, quote, translated
+from qblock.warehouse.protocol import Facts, Session, TableName, Warehouse, translated
 from qblock.warehouse.published import PublishedLevel, PublishedRanges, RowsPublished, Unknown
+from qblock.warehouse.quoting import quote
 from qblock.warehouse.source_files import FileTable
 from qblock.warehouse.spelled import Same
 

@@ -19,17 +19,9 @@ from qblock.errors import QblockError
 from qblock.spec.fields import in_bytes
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.postgresql_faults import LOST, explain_postgresql
-from qblock.warehouse.protocol import (
-    PRIVATE_SCHEMA,
-    Column,
-    Kind,
-    Restriction,
-    Session,
-    TableName,
-    quote,
-    translated,
-)
+from qblock.warehouse.protocol import PRIVATE_SCHEMA, Column, Kind, Restriction, Session, TableName, translated
 from qblock.warehouse.queries import Part, joined
+from qblock.warehouse.quoting import quote
 
 _KINDS: dict[str, Kind] = {
     "smallint": "integer",

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from qblock.warehouse.postgresql_session import home as home_of
 from qblock.warehouse.postgresql_session import login_path, statement
-from qblock.warehouse.protocol import TableName, quote
+from qblock.warehouse.protocol import TableName
+from qblock.warehouse.quoting import quote
 from qblock.warehouse.rights import Right, When, Who
 
 

@@ -26,14 +26,10 @@ from qblock.warehouse.duckdb_session import DuckdbBeside
 from qblock.warehouse.faults import CLIENT, interrupted
 from qblock.warehouse.kept_sessions import count_temporary
 from qblock.warehouse.queries import Part, queries_of_parts
+from qblock.warehouse.quoting import quote
 
 PRIVATE_SCHEMA = "qblock"
 """The schema of private tables, where an engine keeps them in the database of the source."""
-
-
-def quote(name: str) -> str:
-    """A name as a quoted identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ from qblock.publish.targets.duckdb_files import (
     copy_tables,
     finish,
     kept_tags,
-    quote_plain,
     reading,
     remove,
     remove_logs,
@@ -45,10 +44,10 @@ from qblock.publish.targets.duckdb_files import (
 from qblock.publish.targets.protocol import Identity, Record, Rows, copied_source, retire_each, table_text
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb import quote_text
 from qblock.warehouse.duckdb_session import check_database, logs_of
 from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
-from qblock.warehouse.protocol import Session, TableName, quote
+from qblock.warehouse.protocol import Session, TableName
+from qblock.warehouse.quoting import quote, quote_plain, quote_text
 from qblock.warehouse.rights import FileNeed, Needs
 from qblock.warehouse.source_files import found_files
 

@@ -32,10 +32,11 @@ from qblock.publish.helpers import (
 from qblock.publish.midpoints import MIDPOINTS_SAY, midpoints_of
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb import DuckdbWarehouse, quote_text
+from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.duckdb_session import logs_of
 from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
-from qblock.warehouse.protocol import RawType, Session, TableName, quote
+from qblock.warehouse.protocol import RawType, Session, TableName
+from qblock.warehouse.quoting import quote, quote_text
 
 TYPES: dict[Type, str] = {
     "text": "VARCHAR",
@@ -217,8 +218,3 @@ def umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
-
-
-def quote_plain(name: str) -> str:
-    """A name as it is written in SQL: quoted only where it must be."""
-    return name if name.isidentifier() and name.islower() and name.isascii() else quote(name)

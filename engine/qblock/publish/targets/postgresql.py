@@ -34,7 +34,7 @@ from qblock.publish.targets.postgresql_tables import (
     pattern_of,
     version_table,
 )
-from qblock.publish.targets.postgresql_view import close, facts_of, quoted, run, text
+from qblock.publish.targets.postgresql_view import close, facts_of, run, text
 from qblock.publish.targets.postgresql_views import Views
 from qblock.publish.targets.protocol import STAYS, Identity, Record, Rows, copied_source, exposure, table_text
 from qblock.spec import Spec
@@ -53,7 +53,8 @@ from qblock.warehouse.lock_waits import (
 )
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
 from qblock.warehouse.postgresql_copied import send_rows
-from qblock.warehouse.protocol import Session, TableName, quote
+from qblock.warehouse.protocol import Session, TableName
+from qblock.warehouse.quoting import quote, quote_text
 from qblock.warehouse.rights import Needs
 
 RESERVED = re.compile(r"pg_.*|information_schema", re.DOTALL)
@@ -149,7 +150,7 @@ class PostgresqlTarget:
             session.run(f"CREATE TABLE {table} ({body})")
         # What default privileges have given on a new table.
         close(session.connection, SCHEMA, name)
-        session.run(f"COMMENT ON TABLE {table} IS {quoted(tag.text)}")
+        session.run(f"COMMENT ON TABLE {table} IS {quote_text(tag.text)}")
         if source is session:
             into = sa.table(name, *map(sa.column, columns), schema=SCHEMA)
             session.run(sa.insert(into).from_select(columns, copy.ordered))
@@ -421,7 +422,7 @@ class PostgresqlTarget:
             if tag is not None:
                 run(
                     connection,
-                    f"COMMENT ON TABLE {SCHEMA}.{quote(name)} IS {quoted(replace(tag, release=release).text)}",
+                    f"COMMENT ON TABLE {SCHEMA}.{quote(name)} IS {quote_text(replace(tag, release=release).text)}",
                 )
 
     def _pointer(self, connection: sa.Connection) -> int:

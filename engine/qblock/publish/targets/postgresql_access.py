@@ -14,7 +14,8 @@ from qblock.spec import Spec
 from qblock.spec.sources import DimensionTable
 from qblock.warehouse.lock_waits import READ, Attempt
 from qblock.warehouse.postgresql_session import CATALOG, home, login_path
-from qblock.warehouse.protocol import TableName, quote
+from qblock.warehouse.protocol import TableName
+from qblock.warehouse.quoting import quote
 
 DENIED = "42501"
 PUBLIC = 0

@@ -16,7 +16,8 @@ from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.engines import engine_of, is_elsewhere, parse_url, tables_read
 from qblock.warehouse.postgresql_rights import Catalog
-from qblock.warehouse.protocol import TableName, quote
+from qblock.warehouse.protocol import TableName
+from qblock.warehouse.quoting import quote
 from qblock.warehouse.rights import Needs, Right, When
 
 LEDGER = (

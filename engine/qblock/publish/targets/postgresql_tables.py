@@ -21,7 +21,7 @@ from qblock.publish.helpers import KEPT, Kind, Type
 from qblock.publish.targets.postgresql_view import close, run, text
 from qblock.warehouse.kept_sessions import leave
 from qblock.warehouse.lock_waits import KEEP, REPLACE, WRITE, Attempt, state_of
-from qblock.warehouse.protocol import quote
+from qblock.warehouse.quoting import quote
 
 TYPES: dict[Type, str] = {
     "text": "text",

@@ -14,7 +14,7 @@ from qblock.ledger.store import SCHEMA
 from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.lock_waits import Attempt
-from qblock.warehouse.protocol import quote
+from qblock.warehouse.quoting import quote, quote_text
 
 KINDS = {"r": "table", "p": "table", "m": "materialized view", "v": "view", "f": "foreign table", "S": "sequence"}
 Columns = Sequence[tuple[str, str]]
@@ -266,9 +266,9 @@ class View:
         """Write down which release it belongs to and by which statement it was made, and for readers what it is."""
         facts = self.facts(connection)
         comment, columns = says
-        run(connection, f"COMMENT ON VIEW {self.sql} IS {quoted(comment)}")
+        run(connection, f"COMMENT ON VIEW {self.sql} IS {quote_text(comment)}")
         for name, text_ in columns.items():
-            run(connection, f"COMMENT ON COLUMN {self.sql}.{quote(name)} IS {quoted(text_)}")
+            run(connection, f"COMMENT ON COLUMN {self.sql}.{quote(name)} IS {quote_text(text_)}")
         digest = _digest(statement, facts)
         write_known(
             connection, KnownView(self.schema, self.name, self.spec.release, self.role, facts.oid, digest, comment)
@@ -301,11 +301,6 @@ class View:
 def _digest(statement: str, facts: Any) -> str:
     content = "\n".join([statement, facts.definition or "", ",".join(facts.options or ())])
     return hashlib.sha256(content.encode()).hexdigest()
-
-
-def quoted(text_: str) -> str:
-    """A text as a literal."""
-    return "'" + text_.replace("'", "''") + "'"
 
 
 def _changed(shown: Sequence[Sequence[str]], columns: Columns) -> str | None:

@@ -37,7 +37,6 @@ from qblock.publish.targets.postgresql_view import (
     forget_known,
     known_views,
     known_views_of,
-    quoted,
     readable,
     run,
     text,
@@ -45,7 +44,8 @@ from qblock.publish.targets.postgresql_view import (
 )
 from qblock.spec import Spec
 from qblock.warehouse.lock_waits import REPLACE, Attempt
-from qblock.warehouse.protocol import RawType, Session, quote
+from qblock.warehouse.protocol import RawType, Session
+from qblock.warehouse.quoting import quote, quote_text
 
 OF = ("of_release", "of_version", "position")
 Definition = tuple[str, Columns, Comments]
@@ -170,7 +170,7 @@ class Views(View):
         middles, stored = midpoints_of(self.spec, columns), layout.stored
         spread = f"{SCHEMA}.{quote(helper_table('spread', self.spec.release))}"
         rows = f"{SCHEMA}.{quote(layout.table)}"
-        text = middles.select(rows, spread, quote, quoted, lambda name: quote(stored[name]))
+        text = middles.select(rows, spread, quote, quote_text, lambda name: quote(stored[name]))
         comments = column_comments(self.spec, columns) | middles.comments
         says = (MIDPOINTS_SAY.format(view=self.name), comments)
         return f"{self.helpers['midpoints'].begin} AS {text}", _of_midpoints(self.spec, columns), says
@@ -231,7 +231,7 @@ class Views(View):
             new.move(connection, row.schema, row.name)
             write_known(connection, replace(row, schema=new.schema, name=new.name, release=self.spec.release))
         comment = view_comment(self.spec)
-        run(connection, f"COMMENT ON VIEW {self.sql} IS {quoted(comment)}")
+        run(connection, f"COMMENT ON VIEW {self.sql} IS {quote_text(comment)}")
         own_row = KnownView(self.schema, self.name, self.spec.release, self.role, view.oid, "", comment)
         write_known(connection, own_row)
         for table in TABLES:
