@@ -14,6 +14,7 @@ from qblock.hierarchy.bounds import Reader
 from qblock.ledger.kept import PublishedColumn
 from qblock.publish.bounds import Bound
 from qblock.release.verify import verify
+from qblock.releases import Release
 from qblock.warehouse.protocol import Column
 
 pytestmark = pytest.mark.either_engine
@@ -99,6 +100,33 @@ def test_an_open_end_is_null_where_that_is_asked(make_job: MakeJob) -> None:
     assert job.query(f"SELECT count(*) FROM published.people WHERE {possibly}")[0][0] >= 24
     assert job.query("SELECT avg(dose_low), avg(dose_high) FROM published.people") == [(1.0, 1.0)]
     assert not verify(job.spec).problems
+
+
+def test_a_report_takes_a_range_with_an_open_end_for_one(make_job: MakeJob) -> None:
+    attributes = {"age": {"role": "quasi_identifier", "hierarchy": {"ranges": [5, 20]}}, "disease": "sensitive"}
+    people = {"age": [18 + i % 45 for i in range(90)], "disease": ["abc"[i % 3] for i in range(90)]}
+    search = {"recoding": "multidimensional", "choose_by": "loss"}
+    words = []
+    for ends in (None, "infinity"):
+        named = {"table": f"people_{ends}", "release": f"people_{ends}", "versions": {"joint": "none"}}
+        privacy = [{"k_anonymity": {"k": 9}}]
+        job = make_job(people, {"age": "INTEGER"}, attributes=attributes, privacy=privacy, search=search, **named)
+        job.settings["publish"] |= {"open_ends": ends, "view": f"people_{ends}"}
+        if job.engine == "duckdb":
+            job.target.unlink(missing_ok=True)
+        job.run()
+        published = Release(job.spec).report().published
+        assert published is not None
+        words.append(published.columns[0].after)
+    assert "ranges like" in words[0]
+    assert words[0] == words[1]
+
+
+def test_a_report_says_what_the_values_are(make_job: MakeJob) -> None:
+    published = Release(exact(make_job, [0, 0, 0]).spec).report().published
+    assert published is not None
+    said = {column.name: column.after for column in published.columns}
+    assert said["year_exact"] == "the values of year, where they are shown as they are"
 
 
 def test_a_name_that_is_taken_is_said(make_job: MakeJob) -> None:

@@ -10,6 +10,7 @@ import pytest
 from qblock.errors import InputError
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
+from qblock.releases import Release
 from release.jobs import Job, MakeJob
 from release.test_cohorts import cohort_job, come
 from release.test_steady_job import SIXTEEN, change, delete
@@ -43,6 +44,9 @@ def test_ten_people_two_who_come_and_four_who_leave(make_job: MakeJob) -> None:
         f"SELECT count(*) FROM published.people WHERE {how.partition(': ')[2].partition(' finds')[0]}"
     ) == [(2,)]
     assert not verify(job.spec).problems
+    published = Release(job.spec).report().published
+    assert published is not None
+    assert {c.name: c.after for c in published.columns}["since"] == "the version that first showed the row as it is"
     rollback(job.spec, 1)
     assert rows_since(job) == {1: 10}
 

@@ -18,7 +18,7 @@ from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.stores import store_of
 from qblock.publish.digest import content_digest
-from qblock.publish.helpers import PEOPLE_ROLE, PUBLISHED, WEIGHT_ROLE, names, shown_as
+from qblock.publish.helpers import EXACT_ROLE, PEOPLE_ROLE, PUBLISHED, SINCE_ROLE, WEIGHT_ROLE, names, shown_as
 from qblock.publish.targets import Target, target_of
 from qblock.report.internal import read_internal
 from qblock.report.render import Report
@@ -323,6 +323,10 @@ def _of_others(role: str) -> str:
         return "how many people the rows of its block are about"
     if role == WEIGHT_ROLE:
         return "the share of its group who are there now: summed up, it counts them"
+    if role == SINCE_ROLE:
+        return "the version that first showed the row as it is"
+    if role.startswith(EXACT_ROLE.format("")):
+        return f"the {role}, where they are shown as they are"
     return f"the {role}, for filters" if role.startswith("bound of ") else "as it is in the source"
 
 
@@ -370,7 +374,7 @@ def _after(spec: Spec, name: str, level: int | None, own: Sequence[Mapping[str, 
     counted: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
     for entry in own:
         if entry["label"] != TOP:
-            rest = entry["low"] is None or "(other " in entry["label"]
+            rest = entry["low"] is entry["high"] is None or "(other " in entry["label"]
             form = "plain" if entry["level"] is not None else "rest" if rest else "range"
             counted.setdefault((entry["level"] or 0, form), []).append(entry)
     labels = []
