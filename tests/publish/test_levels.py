@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from release.jobs import Job, MakeJob
 
+from qblock.hierarchy import suppress
+from qblock.publish.levels import Levels
+
 pytestmark = pytest.mark.either_engine
 
 JOBS = ("nurse", "cook", "clerk", "judge", "pilot")
@@ -132,3 +135,13 @@ def test_a_column_that_is_suppressed_is_no_filter(make_job: MakeJob) -> None:
     said = dict(job.query("SELECT column_name, how_to_filter FROM published.people_columns"))
     assert {said[name].partition(":")[0] for name in ("age", "born", "job")} == {"not by this column"}
     assert said["title"].startswith("title = '")
+
+
+def test_an_example_has_no_sign_that_an_engine_reads_otherwise() -> None:
+    rows = {"a_b": 9, "O'Neil": 8, "back\\slash": 7, "plain": 2, "*": 5}
+    hierarchy = suppress("v", [label for label in rows if label != "*"], "text")
+    how = Levels("v", hierarchy, rows, None).how_to_filter("published.people_levels")
+    assert how.startswith("surely: v = 'plain'; possibly: v IN (SELECT label FROM published.people_levels")
+    without = {label: n for label, n in rows.items() if label != "plain"}
+    how = Levels("v", hierarchy, without, None).how_to_filter("published.people_levels")
+    assert how == "by label: v = 'a_b'; published.people_levels has the values of each label (members)"

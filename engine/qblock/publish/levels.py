@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Set
+import re
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -25,6 +26,7 @@ from qblock.warehouse.quoting import quote_plain, quote_text
 
 MOST_MEMBERS = 1000
 """Values that are named of one label; one of more names none, as `*` does."""
+SPECIAL = re.compile(r"['\"\\%_]")
 Row = tuple[Any, ...]
 Leaves = Mapping[str, Set[str | None]]
 """The leaves of labels that a recoding map made, by their texts."""
@@ -124,9 +126,8 @@ class Levels:
     def _points(self) -> tuple[str | None, str | None]:
         """Two ends of labels that follow each other, in the middle of all; one alone where there are no two."""
         ends = [self._ends(label) for label in self.rows]
-        lows = sorted({end for end, _ in ends if end is not None})  # type: ignore[type-var]
-        highs = sorted({end for _, end in ends if end is not None})  # type: ignore[type-var]
-        points = lows if len(lows) > 1 else sorted({*lows, *highs})  # type: ignore[type-var]
+        lows, highs = _in_order(low for low, _ in ends), _in_order(high for _, high in ends)
+        points = lows if len(lows) > 1 else _in_order([*lows, *highs])
         if len(points) > 1:
             first = (len(points) - 1) // 2
             return _written(points[first]), _written(points[first + 1])
@@ -134,13 +135,15 @@ class Levels:
 
     def _by_label(self, view: str) -> str:
         column = quote_plain(self.name)
-        plain_labels = [label for label in self.rows if label != TOP and 0 in self.at[label]]
-        example = max(plain_labels or self.rows, key=lambda label: (label != TOP, self.rows[label], label))
+        values = {label for label in self.rows if label != TOP and 0 in self.at[label]}
+        # Engines read escapes in other ways, and a pattern has signs of its own.
+        simple = [label for label in values if not SPECIAL.search(label)]
+        example = max(simple or self.rows, key=lambda label: (label != TOP, self.rows[label], label))
         same = f"{column} = {quote_text(example)}"
-        if not plain_labels:
-            return f"by label: {same}; {view} has the values of each label (members)"
-        if set(plain_labels) == set(self.rows):
+        if values == set(self.rows):
             return same
+        if not simple:
+            return f"by label: {same}; {view} has the values of each label (members)"
         others = f"SELECT label FROM {view} WHERE column_name = {quote_text(self.name)}"
         within = f"members LIKE {quote_text(f'%{json.dumps(example, ensure_ascii=False)}%')}"
         return f"surely: {same}; possibly: {column} IN ({others} AND ({within} OR members IS NULL))"
@@ -159,6 +162,11 @@ def _by_bounds(bound: Bound, least: str | None, most: str | None) -> str:
     sides += [(f"below {most}", f"{high} <= {most}", below)] if most else []
     words, surely, possibly = zip(*sides, strict=True)
     return f"surely {' to '.join(words)}: {' AND '.join(surely)}; possibly: {' AND '.join(possibly[::-1])}"
+
+
+def _in_order(ends: Iterable[Any]) -> list[Any]:
+    """The ends of labels of one column that are not open, each once: all dates, or all numbers."""
+    return sorted({end for end in ends if end is not None})
 
 
 def _written(end: Any) -> str:
