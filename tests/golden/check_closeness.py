@@ -12,7 +12,7 @@ from golden.asking import Given, Source, digits, histograms, inpatients, read_hi
 from golden.checks import Entry, check
 from qblock import attacks
 from qblock.hierarchy import Hierarchy
-from qblock.metrics.formulas import Query, query_errors
+from qblock.metrics.formulas import Query, query_answers
 
 
 @check("closeness.skew")
@@ -95,5 +95,5 @@ def _(entry: Entry, folder: Path) -> None:
     ages = tuple(age.leaves.index(value) for value in wanted["age"])
     query = Query((None, ages, None), tuple(source.domain.index(value) for value in wanted["condition"]))
     leaves = source.leaves
-    found = query_errors([query], leaves.codes, leaves.value, leaves.count, (2, 1, 1), source.hierarchies)
+    found = query_answers([query], leaves.codes, leaves.value, leaves.count, (2, 1, 1), source.hierarchies).errors
     assert found.tolist() == [exact(entry["expected"]["relative_error"])]

@@ -17,7 +17,7 @@ from laws.cases import quick
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node
 from qblock.metrics import BY_NAME, Published
-from qblock.metrics.formulas import Query, kept_leaves, query_errors
+from qblock.metrics.formulas import Query, kept_leaves, query_answers
 
 
 @st.composite
@@ -97,7 +97,7 @@ def test_query_errors(found: tuple[Table, Node, int], data: st.DataObject) -> No
     floor = data.draw(st.sampled_from([Fraction(1, 2), Fraction(3)]))
     assert at.keys is not None
     kept = kept_leaves(raw.leaves.codes, at.keys, node, raw.hierarchies)
-    found_error = query_errors(
+    found_error = query_answers(
         [Query(tuple(leaves), tuple(values))],
         raw.leaves.codes,
         raw.leaves.value,
@@ -106,7 +106,7 @@ def test_query_errors(found: tuple[Table, Node, int], data: st.DataObject) -> No
         raw.hierarchies,
         kept=kept,
         floor=floor,
-    )
+    ).errors
     true = utility.count_query(table, wanted, names)
     answer = utility.estimate(table, node, wanted, names, lambda block: len(block.rows) >= least)
     assert found_error[0] == pytest.approx(float(abs(answer - true) / max(Fraction(true), floor)))

@@ -74,7 +74,7 @@ VIEWS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "defaults: an end label counts rows, whoever they are about",
-        "profiling/defaults.py",
+        "profiling/first_spec.py",
         "for candidate in who.candidates] + ([person] if person else [])",
         "for candidate in who.candidates[1:]]",
         tests=("tests/api/test_default_hierarchies.py::test_the_people_of_an_entity_are_counted_where_ranges_end",),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.lattice import Node
-from qblock.metrics.formulas import Query, query_errors, random_workload
+from qblock.metrics.formulas import Query, query_answers, random_workload
 
 from .tables import Hierarchy, Table, inpatients, tables_at_a_node
 
@@ -20,9 +20,9 @@ AGES = Hierarchy.of("abcd", "aacc", "aaaa")
 
 def errors(table: Table, node: Node, *queries: Query, least: int = 1, **more: object) -> list[float]:
     leaves, kept = table.leaves, table.published(node, least).kept
-    measured = query_errors(
+    measured = query_answers(
         queries, leaves.codes, leaves.value, leaves.count, node, table.hierarchies, kept=kept, **more
-    )
+    ).errors
     return measured.tolist()
 
 
@@ -58,7 +58,7 @@ def test_by_hand() -> None:
 
 def test_an_empty_table_without_a_floor() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    measured = query_errors([Query((None,))], nothing.reshape(0, 1), nothing, nothing, (0,), [AGES])
+    measured = query_answers([Query((None,))], nothing.reshape(0, 1), nothing, nothing, (0,), [AGES]).errors
     assert measured.tolist() == [0]
 
 

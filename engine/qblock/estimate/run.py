@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -19,7 +19,7 @@ from qblock.results.estimate import Estimate, EstimatedGroup, What, in_words
 from qblock.spec import Spec
 from qblock.warehouse.queries import whole
 
-ANSWERS = {"count": count_of, "mean": mean_of, "sum": sum_of}
+ANSWERS: dict[What, Callable[[Sequence[Part]], Between]] = {"count": count_of, "mean": mean_of, "sum": sum_of}
 Groups = list[tuple[tuple[Text, ...], int, float]]
 """Published rows by their labels and values, how many there are, and the sum of their weights."""
 
@@ -52,7 +52,7 @@ def estimate(
 ) -> Estimate:
     """The answer about what is published now. Raises InputError for a question that cannot be asked of it, Refused
     where nothing is published."""
-    _check(what, column)
+    asks = _checked(what, column)
     with target_of(spec).published() as rows:
         view = PublishedView(spec, rows)
         columns = {name: view.column(name) for name in dict.fromkeys([*where, *filter(None, (column, by))])}
@@ -60,18 +60,20 @@ def estimate(
         if column is not None:
             _check_number(view, columns[column])
         weight = view.weight if weights else None
-        question = Question(what, column, conditions, by, weight)  # type: ignore[arg-type]
+        question = Question(asks, column, conditions, by, weight)
         groups = _grouped(view, question)
     return _answer(question, columns, groups)
 
 
-def _check(what: str, column: str | None) -> None:
-    if what not in ANSWERS:
+def _checked(what: str, column: str | None) -> What:
+    known = next((name for name in ANSWERS if name == what), None)
+    if known is None:
         raise InputError(f"an estimate is a count, a mean or a sum; {choices(get_args(What), what)}")
     if what == "count" and column is not None:
         raise InputError('a count is of rows, and takes no column; leave it out: estimate("count")')
     if what != "count" and column is None:
         raise InputError(f'a {what} is of a column; name it: estimate("{what}", "age")')
+    return known
 
 
 def _check_number(view: PublishedView, column: Column) -> None:

@@ -267,21 +267,6 @@ class Answers:
         return errors
 
 
-def query_errors(
-    queries: Sequence[Query],
-    leaf_codes: Ints,
-    value: Ints,
-    count: Ints,
-    levels: Node,
-    hierarchies: Sequence[Hierarchy],
-    *,
-    kept: Mask | None = None,
-    floor: Fraction | int | None = None,
-) -> Floats:
-    """float64[queries]: |estimate - true| / max(true, floor), as of `query_answers`."""
-    return query_answers(queries, leaf_codes, value, count, levels, hierarchies, kept=kept, floor=floor).errors
-
-
 def query_answers(
     queries: Sequence[Query],
     leaf_codes: Ints,

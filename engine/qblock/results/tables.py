@@ -74,14 +74,9 @@ class Anonymized(Guaranteed):
 
     def _columns(self) -> list[tuple[str, str, int | None]]:
         """Each quasi-identifier with its hierarchy in the words of a spec."""
-        forms = {name: entry["hierarchy"] for name, entry in self.quasi_identifiers.items()}
-        words = {
-            name: ", ".join(f"{key}: {value}" for key, value in form.items())
-            if isinstance(form, Mapping)
-            else str(form)
-            for name, form in forms.items()
-        }
-        return [(name, words[name], self.node.get(name)) for name in words]
+        return [
+            (name, _in_words(entry["hierarchy"]), self.node.get(name)) for name, entry in self.quasi_identifiers.items()
+        ]
 
 
 def _in_words(form: Any) -> str:

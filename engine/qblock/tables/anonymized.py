@@ -13,6 +13,8 @@ import pyarrow as pa
 from qblock.blocks import Reference
 from qblock.checks import refuse_dependencies, refuse_single_rows
 from qblock.errors import InputError, Refused, hide_tracebacks
+from qblock.profiling.first_spec import default_entries
+from qblock.profiling.profiles import Table
 from qblock.publish.bounds import check_copied, source_bounds
 from qblock.publish.copy import Copy, copy_of, label_codes
 from qblock.publish.digest import content_digest
@@ -25,13 +27,13 @@ from qblock.search.assessment import Assessment, metrics_json, requirements_json
 from qblock.search.result import refusal
 from qblock.search.run import open_task, recoded, run_search
 from qblock.spec import Spec
-from qblock.tables.defaults import with_defaults
 from qblock.tables.frames import within_calendar
 from qblock.tables.request import Names, TableRequest, attributes_of, named, with_hierarchies, written
 from qblock.warehouse.driver_errors import explained
 from qblock.warehouse.duckdb import DuckdbWarehouse
-from qblock.warehouse.protocol import Warehouse
+from qblock.warehouse.protocol import TableName, Warehouse
 
+SUPPRESS = {"hierarchy": "suppress"}
 ONE_PUBLICATION = (
     "this is one publication: it is checked by itself and with no other one, so whoever holds two of the same people "
     "may learn more than each guarantees; to publish a changing table again, make it a release with `entity`"
@@ -81,7 +83,7 @@ def anonymize(
 
     request = TableRequest("qblock.anonymize()", data, types=types, databases=False)
     listed = isinstance(quasi_identifiers, list | tuple)
-    mapping = with_defaults(request, quasi_identifiers, entity) if listed else quasi_identifiers
+    mapping = _with_defaults(request, quasi_identifiers, entity) if listed else quasi_identifiers
     known = with_hierarchies(request.caller, mapping)
     attributes = attributes_of(
         request.caller,
@@ -102,6 +104,39 @@ def anonymize(
         publish=publish or None,
     )
     return _anonymized(spec, request.warehouse(spec), library=request.library, quasi_identifiers=written(known))
+
+
+def _with_defaults(request: TableRequest, columns: Names, entity: str | None) -> dict[str, Any]:
+    """The columns as a mapping to entries, from the values of these columns alone.
+
+    entity: the column that says who a row is about. Raises InputError for a column that the table lacks, and for one
+    whose values suggest no hierarchy.
+    """
+    names = [name for name, _ in named(request.caller, "quasi_identifiers", columns)]
+    looked_at = [(name, {**SUPPRESS, "nulls": "top"}) for name in names]
+    about: list[tuple[str, Any]] = [(entity, {})] if isinstance(entity, str) and entity not in names else []
+    attributes = attributes_of(request.caller, {"quasi_identifier": looked_at, "identifying": about})
+    spec = request.spec(attributes, [{"k_anonymity": {"k": 1}}])
+    warehouse = request.warehouse(spec)
+    try:
+        with warehouse.snapshot() as session:
+            table = Table(session, TableName.parse(spec.source.table))
+            entries = default_entries(table, names, entity if about else None)
+    finally:
+        warehouse.close()
+    _refuse_none(request.caller, entries)
+    return entries
+
+
+def _refuse_none(caller: str, entries: Mapping[str, Any]) -> None:
+    """Raise InputError where a column has no default."""
+    missing = [name for name, entry in entries.items() if entry is None]
+    if missing:
+        mapping = {name: SUPPRESS if entry is None else entry for name, entry in entries.items()}
+        raise InputError(
+            f"{caller}: quasi_identifiers: the values of {', '.join(missing)} suggest no hierarchy; write one in a "
+            f"mapping: quasi_identifiers={mapping!r}"
+        )
 
 
 def _anonymized(spec: Spec, warehouse: Warehouse, **request: Any) -> Anonymized:
