@@ -313,7 +313,7 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "since: a value that changed was always shown",
         "versions/admission.py",
-        "return str(max(cell.first, *cell.changed, 0))",
+        "return str(max((cell.first, *cell.changed)))",
         "return str(cell.first)",
         tests=("tests/release/test_since.py::test_values_that_changed_are_shown_since_then",),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from release.jobs import Job, MakeJob
 
+from qblock.estimate.conditions import Interval
 from qblock.publish.spread import EPOCH, MOST_CELLS, ROUNDS, Cell, spread
 from qblock.release.verify import verify
 
@@ -75,7 +77,16 @@ def _end(end: Fraction | None) -> float | None:
     return None if end is None else float(end)
 
 
-@given(published())
+@st.composite
+def decimals(draw: st.DrawFn) -> list[Label]:
+    """The same beside values that are shown as they are, whose cells are as narrow as a double."""
+    labels = draw(published())
+    for value in draw(st.lists(st.integers(-80, 80), max_size=3, unique=True)):
+        labels.append(((value / 10, math.nextafter(value / 10, math.inf)), draw(st.integers(1, 40))))
+    return labels
+
+
+@given(published() | decimals())
 def test_shares_are_those_of_the_definition(labels: list[Label]) -> None:
     cells = spread([ends for ends, _ in labels], [n for _, n in labels])
     for own, expected in zip(cells, slow(labels), strict=True):
@@ -109,6 +120,31 @@ def test_values_far_from_zero_that_are_published_exactly_keep_their_rows() -> No
     cells = spread([(0.0, 2e9), exact], [10, 90])
     assert cells[1] == (Cell(*exact, 1),)
     assert max(cell.share for cell in cells[0]) > 0.9
+
+
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(
+    st.lists(st.tuples(DOUBLES, DOUBLES).filter(lambda ends: ends[0] < ends[1]), min_size=1, max_size=6, unique=True)
+)
+def test_doubles_of_any_size_have_shares(ends: list[tuple[float, float]]) -> None:
+    """A warning of an overflow is an error here."""
+    for cells in spread([*ends, (None, None)], [7] * (len(ends) + 1)):
+        assert sum(cell.share for cell in cells) == pytest.approx(1)
+        for cell in cells:
+            middle = cell.middle(0.0)
+            assert middle is None or (
+                cell.low is not None and cell.high is not None and cell.low <= middle <= cell.high
+            )
+
+
+@given(DOUBLES, DOUBLES, DOUBLES)
+def test_parts_of_intervals_of_any_size_are_shares(low: float, cut: float, high: float) -> None:
+    low, cut, high = sorted((low, cut, high))
+    if low < high:
+        parts = [Interval(low, high).part_in(other) for other in (Interval(below=cut), Interval(least=cut))]
+        assert sum(parts) == pytest.approx(1)
 
 
 def test_a_label_has_a_bounded_number_of_cells() -> None:

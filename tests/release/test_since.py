@@ -102,3 +102,10 @@ def test_another_name(make_job: MakeJob) -> None:
     job = dated(make_job, names={"since": "shown_since"})
     job.run()
     assert job.query("SELECT DISTINCT shown_since FROM published.people") == [(1,)]
+
+
+def test_a_name_that_bounds_have_is_said_before_anything_is_written(make_job: MakeJob) -> None:
+    job = cohort_job(make_job, within=1, box=5)
+    job.settings["publish"] |= {"since": True, "names": {"age_low": "since"}}
+    with pytest.raises(InputError, match=r"first versions would be published as since.*names: \{since: since_of_row\}"):
+        job.run()

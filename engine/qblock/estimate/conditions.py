@@ -42,11 +42,13 @@ class Interval:
         if not self.overlaps(other):
             return 0.0
         shared = self.within(other)
-        return (shared.below - shared.least) / (self.below - self.least) if self.closed else 0.5
+        # The largest doubles have no difference.
+        part, width = (i.below / 2 - i.least / 2 for i in (shared, self))
+        return part / width if self.closed else 0.5
 
     def middle(self, step: float) -> float:
         """The mean of its values where these are spread evenly. step: between them."""
-        return max(self.least, (self.least + self.below - step) / 2)
+        return max(self.least, self.least / 2 + self.below / 2 - step / 2)
 
 
 @dataclass(frozen=True)

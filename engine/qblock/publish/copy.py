@@ -92,23 +92,24 @@ def columns_of(
     if people is not None:
         published.append(people)
     if spec.shows_weights:
-        published.append(_weight_column(spec, ENGINES[engine].facts.double_type, published))
+        name = _state_name(spec, WEIGHTS_NAME, "weights", published)
+        published.append(PublishedColumn(name, "weight", ENGINES[engine].facts.double_type, "float"))
     if spec.publish.since:
-        shown_as = spec.publish.names.get(SINCE_NAME, SINCE_NAME)
-        published.append(PublishedColumn(shown_as, "since", ENGINES[engine].facts.whole_type, "integer"))
+        name = _state_name(spec, SINCE_NAME, "first versions", published)
+        published.append(PublishedColumn(name, "since", ENGINES[engine].facts.whole_type, "integer"))
     return tuple(replace(column, type=published_type(spec, column.name, column.type)) for column in published)
 
 
-def _weight_column(spec: Spec, type_: str, beside: Collection[PublishedColumn]) -> PublishedColumn:
-    """The column of the weights of rows. Raises InputError for a name that another column beside it has: of attributes
-    the spec was asked before."""
-    name = spec.publish.names.get(WEIGHTS_NAME, WEIGHTS_NAME)
+def _state_name(spec: Spec, own: str, what: str, beside: Collection[PublishedColumn]) -> str:
+    """The name of a column of the state of rows. Raises InputError for one that another column beside it has: of
+    attributes the spec was asked before."""
+    name = spec.publish.names.get(own, own)
     if name.casefold() in {column.name.casefold() for column in beside}:
         raise InputError(
-            f"{spec.at('publish', 'names')}: weights would be published as {name}, and that is a column already; "
-            f"give them another name: publish: {{names: {{{WEIGHTS_NAME}: share_present}}}}"
+            f"{spec.at('publish', 'names')}: {what} would be published as {name}, and that is a column already; "
+            f"give them another name: publish: {{names: {{{own}: {own}_of_row}}}}"
         )
-    return PublishedColumn(name, "weight", type_, "float")
+    return name
 
 
 def _people_column(
@@ -185,7 +186,8 @@ def _different(source: SourceTable, columns: Sequence[PublishedColumn]) -> Sourc
     by_people = any(column.role == "people" for column in columns)
     if source.recoding is None or not source.session.embedded or not alike or by_people:
         return None
-    read = [c for c in source.relation.c if c.name in (*names, WEIGHT, SINCE)]
+    stated = [OF_STATE[column.role] for column in columns if column.role in OF_STATE]
+    read = [c for c in source.relation.c if c.name in (*names, *stated)]
     query = sa.select(*read, whole(sa.func.count()).label(REPEATED)).select_from(source.relation).group_by(*read)
     return replace(source, relation=query.subquery("qblock_different"))
 

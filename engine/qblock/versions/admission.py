@@ -483,4 +483,4 @@ class ShownState:
 
 def _since(cell: Cell) -> str:
     """The version that first showed a row as it is, which is part of what tells its joint cell from others."""
-    return str(max(cell.first, *cell.changed, 0))
+    return str(max((cell.first, *cell.changed)))
