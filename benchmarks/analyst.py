@@ -107,9 +107,9 @@ def steps(values: pd.Series) -> list[float]:
     return [power, 5 * power, 25 * power]
 
 
-def errors(asked: Mapping[Question, tuple[float, float, float]], place: int) -> str:
+def errors(answered: Mapping[Question, tuple[float, float, float]], place: int) -> str:
     """The median and the worst of relative errors."""
-    far = [abs(answers[place] - answers[0]) / abs(answers[0]) for answers in asked.values()]
+    far = [abs(answers[place] - answers[0]) / abs(answers[0]) for answers in answered.values()]
     return f"{100 * statistics.median(far):.1f} | {100 * max(far):.0f}"
 
 
@@ -130,9 +130,9 @@ def main() -> None:
             view = connection.execute("SELECT * FROM published.people").df()
         view[given.sensitive] = view[given.sensitive].astype(str)
         for what, of in zip(("twelve", "drawn"), questions(frame, numbers, given.sensitive, 47), strict=True):
-            asked = {q: (q.truth(frame), q.by_hand(view), q.estimated(release)) for q in of}
+            answered = {q: (q.truth(frame), q.by_hand(view), q.estimated(release)) for q in of}
             # | table | rows | questions | by hand: median %, worst % | estimated: median %, worst %
-            print(f"| {given.file.stem} | {len(frame):,} | {what} | {errors(asked, 1)} | {errors(asked, 2)} |")
+            print(f"| {given.file.stem} | {len(frame):,} | {what} | {errors(answered, 1)} | {errors(answered, 2)} |")
 
 
 if __name__ == "__main__":

@@ -89,15 +89,15 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "spread: rows lie evenly whatever other labels say",
         "publish/spread.py",
-        "mass = mass * _sums(",
-        "mass = mass + 0 * _sums(",
+        "mass = mass * _covering(",
+        "mass = mass + 0 * _covering(",
         tests=(f"{SPREAD}::test_a_wide_label_has_its_rows_where_the_narrow_ones_are",),
     ),
     Mutation(
         "spread: a whole number may be the end of its label",
         "publish/spread.py",
-        "(self.low + self.high - step) / 2",
-        "(self.low + self.high) / 2",
+        "self.low / 2 + self.high / 2 - step / 2",
+        "self.low / 2 + self.high / 2",
         tests=(f"{SPREAD}::test_the_middle_of_a_label_is_the_mean_of_its_values",),
     ),
     Mutation(
