@@ -142,3 +142,8 @@ def test_the_type_is_that_of_the_source(make_job: MakeJob) -> None:
 
 
 TYPES = "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'people'"
+
+
+def test_another_word_for_an_open_end_is_no_word(make_job: MakeJob) -> None:
+    with pytest.raises(InputError, match=r"publish\.open_ends: 'nul' is not valid; valid: infinity, null"):
+        exact(make_job, [0, 0, 0], open_ends="nul")

@@ -85,6 +85,12 @@ def _codes(raw: object) -> tuple[str, ...]:
     return () if raw == () else tuple(sorted(listed(text_of, "the codes for unknown: [999, -1]", 1)(raw)))
 
 
+def _open_ends(raw: object) -> object:
+    if raw not in ("infinity", None):
+        raise ValueError("{it} is not valid; valid: infinity, null")
+    return raw
+
+
 def _weights(raw: object) -> dict[str, Fraction]:
     if not isinstance(raw, dict):
         raise ValueError("{it} is not a mapping; write the weights by quasi_identifier: {age: 3, country: 0.5}")
@@ -308,7 +314,7 @@ class Publish:
         "text",
         default=None,
     )
-    open_ends: Literal["infinity"] | None = key(
+    open_ends: Annotated[Literal["infinity"] | None, Checked(_open_ends, {"enum": ["infinity", None]})] = key(
         "What bounds of a label have where it is open: an infinite value, or NULL, which a filter drops.",
         "infinity",
         None,
