@@ -7,6 +7,7 @@ from mutation.mutation import Mutation
 LABELS = ("tests/hierarchy/test_bounds.py",)
 BOUNDS = "tests/publish/test_bounds.py"
 LEVELS = "tests/publish/test_levels.py"
+TYPICAL = "tests/publish/test_typical.py"
 EXACT = "tests/publish/test_exact.py"
 KEPT_TYPES = "tests/publish/test_kept_types.py"
 HELPERS = "tests/publish/test_helpers.py"
@@ -61,14 +62,14 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "bounds: the copy's are not checked",
         "release/apply.py",
-        "        check_copied(rows.session, rows.rows, chosen.copy.bounds)\n",
+        "        chosen.copy.check(rows.session, rows.rows)\n",
         "",
         tests=(f"{BOUNDS}::test_a_copy_with_other_bounds_than_its_labels_is_not_published",),
     ),
     Mutation(
         "bounds: those of a data frame are not checked",
         "tables/anonymized.py",
-        "            check_copied(session, rows, copy.bounds)\n",
+        "            copy.check(session, rows)\n",
         "",
         tests=("tests/api/test_anonymize.py::test_rows_with_other_bounds_than_their_labels_are_not_returned",),
     ),
@@ -323,5 +324,57 @@ VIEWS: tuple[Mutation, ...] = (
         "        text = relation.c[stated] if stated in relation.c else",
         "        text = relation.c[stated] if stated in relation.c and column.role == 'weight' else",
         tests=("tests/release/test_since.py::test_ten_people_two_who_come_and_four_who_leave",),
+    ),
+    Mutation(
+        "means: the nearest multiple may be outside of the label",
+        "publish/typical.py",
+        "min(max(math.floor(mean / step + HALF), first), last) * step",
+        "math.floor(mean / step + HALF) * step",
+        tests=(
+            f"{TYPICAL}::test_an_example_by_hand",
+            f"{TYPICAL}::test_a_rounded_mean_is_the_nearest_multiple_in_the_label",
+        ),
+    ),
+    Mutation(
+        "means: one person moves a mean by more than a grain",
+        "publish/typical.py",
+        "    most = width / rows\n",
+        "    most = width / rows / 2\n",
+        tests=(f"{TYPICAL}::test_one_person_moves_a_mean_by_a_grain_at_most",),
+    ),
+    Mutation(
+        "means: numbers that are not known are none",
+        "publish/typical.py",
+        "within is None or known < rows or total",
+        "within is None or total",
+        tests=(f"{TYPICAL}::test_a_mean_of_what_is_not_known_or_was_added_in_another_order",),
+    ),
+    Mutation(
+        "means: the last digits of a sum count",
+        "publish/typical.py",
+        'if self.kind == "float" else mean',
+        "if False else mean",
+        tests=(f"{TYPICAL}::test_a_mean_of_what_is_not_known_or_was_added_in_another_order",),
+    ),
+    Mutation(
+        "means: a spec may suppress rows",
+        "spec/checks.py",
+        'and `uncovered: quarantine`": not spec.shows_every_row,',
+        'and `uncovered: quarantine`": False,',
+        tests=(f"{TYPICAL}::test_where_means_would_tell_more_than_labels_they_are_refused",),
+    ),
+    Mutation(
+        "means: a copy is not checked again",
+        "publish/typical.py",
+        "            if block in blocks or not fits:\n",
+        "            if False:\n",
+        tests=(f"{TYPICAL}::test_a_copy_with_another_mean_is_not_published",),
+    ),
+    Mutation(
+        "means: middles do not take them",
+        "publish/midpoints.py",
+        "            if middle.mean is not None:\n",
+        "            if False:\n",
+        tests=(f"{TYPICAL}::test_an_estimate_takes_the_means_of_blocks",),
     ),
 )

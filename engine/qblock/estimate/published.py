@@ -15,7 +15,7 @@ from qblock.errors import InputError, choices
 from qblock.estimate.columns import Bounded, BoundedColumn, Column, LabelColumn, ValueColumn
 from qblock.estimate.conditions import Condition, Interval, read_condition, whole, with_intervals
 from qblock.hierarchy import TOP
-from qblock.publish.helpers import WEIGHT_ROLE, names
+from qblock.publish.helpers import MEAN_ROLE, WEIGHT_ROLE, names
 from qblock.publish.helpers import Kind as Helper
 from qblock.publish.spread import EPOCH
 from qblock.publish.targets.protocol import Rows
@@ -48,6 +48,11 @@ class PublishedView:
         if name is None:
             raise InputError("rows have no weights here; leave weights out, or publish them: publish: {weights: true}")
         return str(name)
+
+    def mean_of(self, name: str) -> str | None:
+        """The column that has the mean of another one in each block; None where there is none."""
+        role = MEAN_ROLE.format(name)
+        return next((row["column_name"] for row in self._columns if row["role"] == role), None)
 
     @cached_property
     def numbers(self) -> list[str]:

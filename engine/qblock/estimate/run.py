@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import sqlalchemy as sa
@@ -26,18 +26,20 @@ Groups = list[tuple[tuple[Text, ...], int, float]]
 
 @dataclass(frozen=True)
 class Question:
-    """by: the column whose values are told apart; weights: the column of weights."""
+    """by: the column whose values are told apart; weights: the column of weights; mean: the one that has the means of
+    `column` in each block, where they are the best that is known of it."""
 
     what: What
     column: str | None
     where: Mapping[str, Condition]
     by: str | None
     weights: str | None
+    mean: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that are read, once each."""
-        more = [name for name in (self.column, self.by) if name is not None]
+        more = [name for name in (self.column, self.by, self.mean) if name is not None]
         return tuple(dict.fromkeys([*self.where, *more]))
 
     @property
@@ -60,7 +62,9 @@ def estimate(
         if column is not None:
             _check_number(view, columns[column])
         weight = view.weight if weights else None
-        question = Question(asks, column, conditions, by, weight)
+        # Of a part of a label its block's mean says less than where the part is.
+        mean = None if column is None or column in conditions else view.mean_of(column)
+        question = Question(asks, column, conditions, by, weight, mean)
         groups = _grouped(view, question)
     return _answer(question, columns, groups)
 
@@ -143,6 +147,9 @@ class _Reading:
                 return None
             surely, share = surely and meets.surely, share * meets.share
         number = ONE if self._question.column is None else self._number(texts[self._question.column])
+        mean = texts.get(self._question.mean or "")
+        if number is not None and mean is not None:
+            number = replace(number, expected=float(mean))
         return None if number is None else Part(rows, weight, surely, share, number)
 
     def _meets(self, name: str, text: Text) -> Meets:

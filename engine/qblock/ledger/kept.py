@@ -25,19 +25,19 @@ class PublishedColumn:
     """A column of a version. type: the engine's own name; text for every quasi-identifier at every level.
 
     role `bound`: a bound of the labels of the quasi-identifier before it; `exact`: the value that such a label is, NULL
-    where it is none; `people`: how many people its block has; `weight`: the share of the people of the row's joint cell
-    who are present; `since`: the version that first showed the row as it is.
+    where it is none; `mean`: that of its block; `people`: how many people its block has; `weight`: the share of the
+    people of the row's joint cell who are present; `since`: the version that first showed the row as it is.
     """
 
     name: str
-    role: Role | Literal["bound", "exact", "people", "weight", "since"]
+    role: Role | Literal["bound", "exact", "mean", "people", "weight", "since"]
     type: str
     kind: Kind
 
     @property
     def derived(self) -> bool:
         """Whether it is no column of the source."""
-        return self.role in ("bound", "exact", "people", "weight", "since")
+        return self.role in ("bound", "exact", "mean", "people", "weight", "since")
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.kept import PublishedColumn
-from qblock.publish.bounds import Bound, bounds_of, kept_types, loaded, source_bounds
+from qblock.publish.bounds import Bound, bounds_of, check_copied, kept_types, loaded, source_bounds
+from qblock.publish.typical import Means, means_of, numbers_of
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.source import SourceTable
@@ -39,7 +40,7 @@ OF_STATE = {"weight": WEIGHT, "since": SINCE}
 class Copy:
     """What a version will hold. query: its rows, without an order; order: the expressions that order them; bounds: of
     its labels, which are among its columns; different: rows that differ in the source as a map shows it, each with how
-    many there are (REPEATED), where that is quicker to digest."""
+    many there are (REPEATED), where that is quicker to digest; means: of its blocks."""
 
     columns: tuple[PublishedColumn, ...]
     query: Query
@@ -47,11 +48,19 @@ class Copy:
     order: tuple[sa.ColumnElement[Any], ...]
     bounds: tuple[Bound, ...] = ()
     different: Query | None = None
+    means: Means | None = None
 
     @property
     def ordered(self) -> Query:
         """The rows ordered by all that is published, bytewise: a copy in the source's order would reveal that order."""
         return self.query.order_by(*self.order)
+
+    def check(self, session: Session, rows: sa.FromClause) -> None:
+        """Raise Refused where rows that were copied have other bounds than their labels say, or other means than their
+        blocks can have."""
+        check_copied(session, rows, self.bounds)
+        if self.means is not None and self.means.numbers:
+            self.means.check(session, rows, self.columns)
 
     def with_texts(self, session: Session, kinds: Collection[str]) -> Query:
         """The ordered rows, with values of these kinds as their canonical text. session: that the rows are read in."""
@@ -71,9 +80,11 @@ def columns_of(
     engine: str,
     bounds: Mapping[str, Bound],
     typed: Mapping[str, Column] | None = None,
+    means: Collection[str] = (),
 ) -> tuple[PublishedColumn, ...]:
     """The columns of a spec that are published, in its order, from the columns that the source has; identifying and
-    unnamed columns are not. bounds: of quasi-identifiers, published beside them; typed: those that keep their type."""
+    unnamed columns are not. bounds: of quasi-identifiers, published beside them; typed: those that keep their type;
+    means: those that have one in each block."""
     text = ENGINES[engine].facts.text_type
     labels = Column("", text, "text", text)
     published: list[PublishedColumn] = []
@@ -83,6 +94,10 @@ def columns_of(
             shown = (typed or {}).get(name, labels)
             published.append(PublishedColumn(name, attribute.role, shown.compare_as, shown.kind))
             published += bounds[name].columns if name in bounds else ()
+            if name in means:
+                taken = [*columns, *spec.attributes, *(other.name for other in published)]
+                mean = _own_name(spec, f"{name}_mean", f"the means of {name}", taken)
+                published.append(PublishedColumn(mean, "mean", ENGINES[engine].facts.double_type, "float"))
         elif column.kind == "timestamptz" and attribute.role != "identifying":
             # As text in UTC: a reader's session would show it in a zone of its own.
             published.append(PublishedColumn(name, attribute.role, text, "text"))
@@ -92,19 +107,18 @@ def columns_of(
     if people is not None:
         published.append(people)
     if spec.shows_weights:
-        name = _state_name(spec, WEIGHTS_NAME, "weights", published)
+        name = _own_name(spec, WEIGHTS_NAME, "weights", [column.name for column in published])
         published.append(PublishedColumn(name, "weight", ENGINES[engine].facts.double_type, "float"))
     if spec.publish.since:
-        name = _state_name(spec, SINCE_NAME, "first versions", published)
+        name = _own_name(spec, SINCE_NAME, "first versions", [column.name for column in published])
         published.append(PublishedColumn(name, "since", ENGINES[engine].facts.whole_type, "integer"))
     return tuple(replace(column, type=published_type(spec, column.name, column.type)) for column in published)
 
 
-def _state_name(spec: Spec, own: str, what: str, beside: Collection[PublishedColumn]) -> str:
-    """The name of a column of the state of rows. Raises InputError for one that another column beside it has: of
-    attributes the spec was asked before."""
+def _own_name(spec: Spec, own: str, what: str, taken: Collection[str]) -> str:
+    """The name of a column that qblock adds. Raises InputError for one that is taken."""
     name = spec.publish.names.get(own, own)
-    if name.casefold() in {column.name.casefold() for column in beside}:
+    if name.casefold() in map(str.casefold, taken):
         raise InputError(
             f"{spec.at('publish', 'names')}: {what} would be published as {name}, and that is a column already; "
             f"give them another name: publish: {{names: {{{own}: {own}_of_row}}}}"
@@ -149,7 +163,8 @@ def columns_ahead(spec: Spec, ranges: RangesShown, kept: Sequence[PublishedColum
             as_it_is = [c.name for c in kept if c.role == "quasi_identifier" and c.kind != "text"]
             typed = {name: columns[name] for name in as_it_is if name in spec.quasi_identifiers}
             bounds = {name: bound for name, bound in bounds.items() if name not in typed}
-            return columns_of(spec, columns, session.engine, bounds, typed)
+            means = [of.name for of in numbers_of(spec, columns) if of.name not in typed]
+            return columns_of(spec, columns, session.engine, bounds, typed, means)
     finally:
         warehouse.close()
 
@@ -170,7 +185,16 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text", versio
         if name in bounds and bounds[name].columns and level != source.dimensions[i].height
     }
     failing = _failing(source.session, chosen) if chosen.suppressed else None
-    build = partial(_made, chosen=chosen, bounds=bounds, typed=typed, beside=beside, failing=failing, version=version)
+    build = partial(
+        _made,
+        chosen=chosen,
+        bounds=bounds,
+        typed=typed,
+        beside=beside,
+        means=means_of(source, chosen.node, typed),
+        failing=failing,
+        version=version,
+    )
     copy = build(source)
     different = _different(source, copy.columns)
     if different is None:
@@ -198,11 +222,12 @@ def _made(
     bounds: Mapping[str, Bound],
     typed: Mapping[str, Column],
     beside: Mapping[str, sa.FromClause],
+    means: Means,
     failing: sa.FromClause | None,
     version: int,
 ) -> Copy:
-    """The copy. beside: the tables of bounds; failing: the codes of the blocks that are left out; version: that all
-    rows are first shown by, where no state says another one."""
+    """The copy. beside: the tables of bounds; means: of the blocks; failing: the codes of the blocks that are left out;
+    version: that all rows are first shown by, where no state says another one."""
     session, relation = source.session, source.relation
     joined: sa.FromClause = relation
     codes: dict[str, sa.ColumnElement[Any]] = {}
@@ -226,7 +251,10 @@ def _made(
             joined = joined.outerjoin(table, table.c.c == shown.code)
             for number, (column, at_worst) in enumerate(zip(bounds[name].columns, bounds[name].open, strict=True)):
                 values[column.name] = sa.func.coalesce(bounds[name].read(table.c[f"t{number}"], column), at_worst)
-    columns = columns_of(source.spec, source.columns, session.engine, bounds, typed)
+    columns = columns_of(source.spec, source.columns, session.engine, bounds, typed, [of.name for of in means.numbers])
+    joined, of_blocks = means.beside(joined, codes)
+    for column, mean in zip((c for c in columns if c.role == "mean"), of_blocks, strict=True):
+        values[column.name] = sa.cast(mean, RawType(column.type))
     for column in columns:
         if column.role != "quasi_identifier" and not column.derived:
             value, kind = source.expression(column.name), source.columns[column.name].kind
@@ -252,7 +280,7 @@ def _made(
     texts = [session.text_of(values[c.name], c.kind) if c.kind != "text" else values[c.name] for c in varying]
     order = tuple(session.bytewise(text).nulls_first() for text in texts)
     rows = int(chosen.counts.rows.sum()) - chosen.suppressed
-    return Copy(columns, query, rows, order, tuple(bounds.values()))
+    return Copy(columns, query, rows, order, tuple(bounds.values()), means=means)
 
 
 def _people_of_blocks(

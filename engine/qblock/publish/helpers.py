@@ -37,7 +37,7 @@ VERSION = re.compile(r"v\d+", re.ASCII | re.IGNORECASE)
 LONGEST = 63
 """Bytes of a name, of which PostgreSQL keeps no more."""
 Type = Literal["text", "bigint", "double", "boolean", "timestamp", "date"]
-OF_BLOCKS = ("quasi_identifier", "bound", "exact", "people")
+OF_BLOCKS = ("quasi_identifier", "bound", "exact", "mean", "people")
 """Columns that are the same in all rows of a q*-block."""
 BLOCKS_SAY = (
     "The q*-blocks of {view}, rows that read the same in every quasi-identifier, with how many rows each has. Numbers "
@@ -58,6 +58,7 @@ SAYS = {
     "typed": "Quasi-identifier, as it is in the source in every row: {columns}.",
     "bound": "Bound of the label of {of} ({end}); {open}.",
     "exact": "The value of {of} where it is shown as it is, in the type of the source; NULL elsewhere.",
+    "mean": "The mean of {of} in the q*-block, rounded, the same in each of its rows; NULL where the label is open.",
     "people": "How many people the rows of its q*-block are about, the same in each of them: add it up over {blocks}, "
     "not over rows.",
     "weight": "The share of the people of its group who are still in the source: sum({of}) counts who is there now, "
@@ -74,6 +75,8 @@ EXACT_ROLE = "values of {}"
 EXACT_HOW = (
     "like a column of the source, for rows that show {} as it is; NULL in others, which may have any of its label"
 )
+MEAN_ROLE = "mean of {}"
+MEAN_HOW = "not a filter: avg({0}) is the mean of {1}, of the rows whose label is not open; NULL in others"
 AS_IN_SOURCE = "as it is in the source"
 PUBLISHED = "published {}"
 """How to filter a column that is not generalized: it says what it is published as."""
@@ -322,9 +325,11 @@ def shown_of(
     published = dict(zip(spec.quasi_identifiers, labels, strict=True))
     versions = dict(zip(spec.quasi_identifiers, since, strict=False))
     named = names(spec.view, spec.publish.names)
+    of = ""
     for column in facts.columns:
         name, type_ = column.name, facts.types.get(column.name)
         if column.role == "quasi_identifier":
+            of = name
             own = facts.levels(name, published[name])
             views["levels"] += own.listed(versions.get(name, {}))
             views["spread"] += spread_rows(own.bound, own.rows)
@@ -343,11 +348,12 @@ def shown_of(
                 )
             )
         elif column.role == "bound":
-            of = next(attribute for attribute, bound in facts.bounds.items() if column in bound.columns)
             views["columns"].append((name, f"bound of {of}", *[None] * 6, f"see {of}"))
         elif column.role == "exact":
-            of = next(attribute for attribute, bound in facts.bounds.items() if column in bound.columns)
             views["columns"].append((name, EXACT_ROLE.format(of), *[None] * 6, EXACT_HOW.format(of)))
+        elif column.role == "mean":
+            how = MEAN_HOW.format(quote_plain(name), of)
+            views["columns"].append((name, MEAN_ROLE.format(of), *[None] * 6, how))
         elif column.role == "people":
             views["columns"].append((name, PEOPLE_ROLE, *[None] * 6, PEOPLE_HOW.format(blocks=named["blocks"])))
         elif column.role == "since":
@@ -417,7 +423,7 @@ def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str,
     defaults = {name: default for default, name in spec.publish.names.items()}
     comments, of = {}, ""
     for column in columns:
-        of = of if column.role in ("bound", "exact") else column.name
+        of = of if column.role in ("bound", "exact", "mean") else column.name
         end = ENDS.get(defaults.get(column.name, column.name).rpartition("_")[2], "")
         typed = column.role == "quasi_identifier" and column.kind != "text"
         comments[column.name] = SAYS["typed" if typed else column.role].format(

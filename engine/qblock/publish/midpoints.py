@@ -26,11 +26,13 @@ MIDDLE_SAYS = (
 
 @dataclass(frozen=True)
 class Middle:
-    """A column of expected values. of: its quasi-identifier."""
+    """A column of expected values. of: its quasi-identifier; mean: the published column of its means in blocks, which
+    go first."""
 
     name: str
     of: str
     of_dates: bool
+    mean: str | None
 
     @property
     def expression(self) -> str:
@@ -72,7 +74,10 @@ class Midpoints:
         selected = [f"s.{own(name)} AS {named(name)}" for name in self.published]
         joins = []
         for number, middle in enumerate(self.columns):
-            selected.append(f"m{number}.middle AS {named(middle.name)}")
+            expected = f"m{number}.middle"
+            if middle.mean is not None:
+                expected = f"coalesce(s.{own(middle.mean)}, {expected})"
+            selected.append(f"{expected} AS {named(middle.name)}")
             of_labels = (
                 f"SELECT label, {middle.expression} AS middle FROM {spread} AS cells "
                 f"WHERE column_name = {literal(middle.of)} AND middle IS NOT NULL AND share > 0 GROUP BY label"
@@ -85,15 +90,18 @@ def midpoints_of(spec: Spec, columns: Sequence[PublishedColumn]) -> Midpoints:
     """The columns of the view, from those that are published: a quasi-identifier with bounds has a middle."""
     taken = {column.name.casefold() for column in columns}
     types: dict[str, list[str]] = {}
+    means: dict[str, str] = {}
     of = ""
     for column in columns:
         of = column.name if column.role == "quasi_identifier" else of
         if column.role == "bound":
             types.setdefault(of, []).append(column.type.casefold())
+        if column.role == "mean":
+            means[of] = column.name
     middles = []
     for of, own in types.items():
         name = _free(spec.publish.names.get(f"{of}_{MIDDLE}") or shortened(f"{of}_{MIDDLE}"), taken)
-        middles.append(Middle(name, of, any("date" in type_ for type_ in own)))
+        middles.append(Middle(name, of, any("date" in type_ for type_ in own), means.get(of)))
         taken.add(name.casefold())
     return Midpoints(tuple(column.name for column in columns), tuple(middles))
 

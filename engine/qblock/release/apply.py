@@ -12,7 +12,6 @@ from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
-from qblock.publish.bounds import check_copied
 from qblock.publish.copy import columns_ahead
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
@@ -388,7 +387,7 @@ class Recheck(Step):
         run.checked = run.transaction.enter_context(run.target.checking(run.version, chosen.copy.columns))
         rows = run.checked.rows
         counted = count_again(run.spec, rows.session, rows.rows, chosen.copy.columns, chosen.baseline.references)
-        check_copied(rows.session, rows.rows, chosen.copy.bounds)
+        chosen.copy.check(rows.session, rows.rows)
         problems = differences(run.spec, counted, chosen.assessment, chosen.labels)
         if content_digest(rows.session, rows.rows, chosen.copy.columns) != chosen.digest:
             problems.append("the content of the copy is not what was read from the source's snapshot")

@@ -18,7 +18,16 @@ from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.stores import store_of
 from qblock.publish.digest import content_digest
-from qblock.publish.helpers import EXACT_ROLE, PEOPLE_ROLE, PUBLISHED, SINCE_ROLE, WEIGHT_ROLE, names, shown_as
+from qblock.publish.helpers import (
+    EXACT_ROLE,
+    MEAN_ROLE,
+    PEOPLE_ROLE,
+    PUBLISHED,
+    SINCE_ROLE,
+    WEIGHT_ROLE,
+    names,
+    shown_as,
+)
 from qblock.publish.targets import Target, target_of
 from qblock.report.internal import read_internal
 from qblock.report.render import Report
@@ -327,6 +336,8 @@ def _of_others(role: str) -> str:
         return "the version that first showed the row as it is"
     if role.startswith(EXACT_ROLE.format("")):
         return f"the {role}, where they are shown as they are"
+    if role.startswith(MEAN_ROLE.format("")):
+        return f"the {role} in each block, rounded"
     return f"the {role}, for filters" if role.startswith("bound of ") else "as it is in the source"
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
+from qblock import comparison
 from qblock.blocks import Ints
 from qblock.errors import Refused
 from qblock.frequency.coding import Coding, packed
@@ -45,6 +46,8 @@ NAMES = itertools.count()
 LEAF = "qblock leaf"
 """How the columns are named that have the values of quasi-identifiers as the source writes them, where newcomers with
 several rows are told apart by these."""
+AS_NUMBER = "qblock number"
+"""How the columns are named that have the numbers of quasi-identifiers, where means of these are published."""
 PERSON = "qblock person"
 """The column that says who a row is of."""
 Boxes = dict[tuple[str, ...], int]
@@ -183,6 +186,9 @@ class Recoding:
         kept: dict[str, Expression] = {f"c{i}": scan.relation.c[name] for i, name in enumerate(read)}
         leaf = leaf_texts(scan) if spec.by_leaves else []
         kept |= {f"l{i}": text for i, text in enumerate(leaf)}
+        means = spec.publish.typical != "none"
+        numbers = [i for i, name in enumerate(names) if means and columns[name].kind in comparison.NUMBERS]
+        kept |= {f"n{i}": scan.expression(names[i]) for i in numbers}
         coding, rows, there = _coded_rows(scan, quasi, f"{prefix}_rows", kept)
         if not there:  # hierarchies of no values may lack levels that the map has
             raise Refused(nothing_left(spec, uncovered=self.quarantined > 0))
@@ -200,6 +206,7 @@ class Recoding:
         selected |= {name: sa.cast(labels.c[f"t{i}"], sa.Text) for i, name in enumerate(names)}
         ordered = [name for name in columns if name in selected]
         as_written = [rows.c[f"l{i}"].label(quoted_name(f"{LEAF} {i}", quote=True)) for i in range(len(leaf))]
+        as_written += [rows.c[f"n{i}"].label(quoted_name(f"{AS_NUMBER} {i}", quote=True)) for i in numbers]
         query = sa.select(*(selected[name].label(quoted_name(name, quote=True)) for name in ordered), *as_written)
         labelled = session.store(f"{prefix}_recoded", query.select_from(joined))
         leaves.drop()

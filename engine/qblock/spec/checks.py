@@ -7,7 +7,7 @@ from typing import Any
 
 from qblock.errors import choices
 from qblock.metrics import METRICS
-from qblock.models.anonymity import why_no_projections
+from qblock.models.anonymity import KAnonymity, why_no_projections
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.model import Spec
 from qblock.spec.privacy import Requirement
@@ -206,6 +206,30 @@ def check_since(document: Document, spec: Spec) -> None:
             f"each row would say under this name, too, since when it is shown; give that another name: publish: "
             f"{{names: {{{SINCE_NAME}: shown_since}}}}, or write publish: {{since: false}}",
         )
+
+
+def without_means(spec: Spec) -> str:
+    """What a spec needs so that means of blocks can be published; empty where they can. Each was seen to tell more than
+    labels do (docs/decisions/0035-typical-values.md)."""
+    models = [model for requirement in spec.privacy for model in requirement.models]
+    sizes = [model.k for model in models if isinstance(model, KAnonymity) and not model.needs]
+    remedies = {
+        "one publication: leave `entity` and `groups` out": spec.entity is not None or spec.groups is not None,
+        "one publication: leave `versions: {joint: none}` out": not spec.published_once,
+        "all rows: leave `suppression_limit` out, and `uncovered: quarantine`": not spec.shows_every_row,
+        "who is in the table to be no secret: leave `k_map` and `delta_presence` out": any(
+            {"population", "containing"} & model.needs for model in models
+        ),
+        "blocks of two people at least: add `k_anonymity: {k: 5}` to privacy": max(sizes, default=1) < 2,
+    }
+    return next((remedy for remedy, missing in remedies.items() if missing), "")
+
+
+def check_typical(document: Document, spec: Spec) -> None:
+    """Record why means of blocks cannot be published."""
+    remedy = "" if spec.publish.typical == "none" else without_means(spec)
+    if remedy:
+        document.wrong(("publish", "typical"), f"means of blocks need {remedy}; or write `typical: none`")
 
 
 def check_published(document: Document, spec: Spec) -> None:

@@ -108,6 +108,7 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
         checks.check_groups(document, spec)
         checks.check_weights(document, spec)
         checks.check_since(document, spec)
+        checks.check_typical(document, spec)
         checks.check_published(document, spec)
     if document.problems or spec is None:
         raise InputError(*document.report(), suggestions=document.suggestions())

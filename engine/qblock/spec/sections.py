@@ -51,7 +51,7 @@ HELPER_VIEWS = ("columns", "levels", "blocks", "version", "guarantees", "spread"
 WEIGHTS_NAME = "weight"
 SINCE_NAME = "since"
 """The column of weights, unless the spec names it."""
-BOUND_ENDS = ("low", "high", "from", "until", "range", "exact")
+BOUND_ENDS = ("low", "high", "from", "until", "range", "exact", "mean")
 MIDDLE = "mid"
 """What the name of a column of middles ends in."""
 NAMES = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -325,6 +325,12 @@ class Publish:
         True,
         False,
         default=False,
+    )
+    typical: Literal["mean", "none"] = key(
+        "What stands beside a label of numbers for those of its block: their mean, rounded, or nothing.",
+        "mean",
+        "none",
+        default="none",
     )
     names: Annotated[dict[str, Name], Checked(_names, NAMES)] = key(
         "Other names for helper views and for the columns of bounds, of people and of weights, by their own.",

@@ -15,7 +15,7 @@ from qblock.checks import refuse_dependencies, refuse_single_rows
 from qblock.errors import InputError, Refused, hide_tracebacks
 from qblock.profiling.first_spec import default_entries
 from qblock.profiling.profiles import Table
-from qblock.publish.bounds import check_copied, source_bounds
+from qblock.publish.bounds import source_bounds
 from qblock.publish.copy import Copy, copy_of, label_codes
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import Counted, count_again, differences
@@ -214,7 +214,7 @@ def _counted_again(
         with warehouse.snapshot() as session:
             rows = session.load("qblock_anonymized", table)
             counted = count_again(spec, session, rows, copy.columns, references)
-            check_copied(session, rows, copy.bounds)
+            copy.check(session, rows)
             problems = differences(spec, counted, chosen, labels)
             if content_digest(session, rows, copy.columns) != digest:
                 problems.append("its content is not what was read from the source")
