@@ -85,7 +85,9 @@ def questions(frame: pd.DataFrame, numbers: Sequence[str], sensitive: str, seed:
     return [[q for q in fixed if q.truth(frame)][:12], drawn]
 
 
-def published(file: Path, folder: Path, numbers: Sequence[str], names: Sequence[str], sensitive: str, k: int) -> Path:
+def published(
+    file: Path, folder: Path, numbers: Sequence[str], names: Sequence[str], sensitive: str, k: int, typical: str
+) -> Path:
     """Publish a map of a file; the spec."""
     frame = pd.read_csv(file)
     types = {name: "integer" if frame[name].dtype.kind == "i" else "double" for name in numbers}
@@ -94,7 +96,7 @@ def published(file: Path, folder: Path, numbers: Sequence[str], names: Sequence[
     lines = ["version: 1", "release: people", f"source: {{file: {file.resolve()}, types: {types}}}", "attributes:"]
     lines += [f"  {name}: {entry}" for name, entry in attributes.items()]
     lines += [f"privacy: [{{k_anonymity: {{k: {k}}}}}]", "search: {recoding: multidimensional, choose_by: loss}"]
-    lines += [f"publish: {{url: 'duckdb:///{folder}/people.duckdb'}}"]
+    lines += [f"publish: {{url: 'duckdb:///{folder}/people.duckdb', typical: {typical}}}"]
     spec = folder / "release.yaml"
     spec.write_text("\n".join(lines) + "\n")
     return spec
@@ -119,11 +121,12 @@ def main() -> None:
     for option in ("--numbers", "--names", "--sensitive"):
         parser.add_argument(option, required=True)
     parser.add_argument("--k", type=int, default=5)
+    parser.add_argument("--typical", choices=["mean", "none"], default="none", help="publish.typical")
     given = parser.parse_args()
     numbers, names = given.numbers.split(","), [name for name in given.names.split(",") if name]
     frame = pd.read_csv(given.file)
     with tempfile.TemporaryDirectory() as folder:
-        spec = published(given.file, Path(folder), numbers, names, given.sensitive, given.k)
+        spec = published(given.file, Path(folder), numbers, names, given.sensitive, given.k, given.typical)
         release = qblock.Release(spec)
         release.publish()
         with duckdb.connect(f"{folder}/people.duckdb", read_only=True) as connection:
@@ -131,8 +134,11 @@ def main() -> None:
         view[given.sensitive] = view[given.sensitive].astype(str)
         for what, of in zip(("twelve", "drawn"), questions(frame, numbers, given.sensitive, 47), strict=True):
             answered = {q: (q.truth(frame), q.by_hand(view), q.estimated(release)) for q in of}
+            means = {q: answers for q, answers in answered.items() if q.what == "mean"}
             # | table | rows | questions | by hand: median %, worst % | estimated: median %, worst %
             print(f"| {given.file.stem} | {len(frame):,} | {what} | {errors(answered, 1)} | {errors(answered, 2)} |")
+            if means:
+                print(f"| | | its means | {errors(means, 1)} | {errors(means, 2)} |")
 
 
 if __name__ == "__main__":
