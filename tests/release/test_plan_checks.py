@@ -59,6 +59,14 @@ def test_a_schema_that_the_engine_keeps_for_itself_is_refused(job: Job) -> None:
             preview(job.spec)
 
 
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_a_file_that_is_called_as_its_schema_is_refused(job: Job) -> None:
+    job.settings["publish"]["url"] = f"duckdb:///{job.folder}/Published.duckdb"
+    with pytest.raises(InputError, match=r"takes published\.people for ambiguous; call the file otherwise"):
+        preview(job.spec)
+    assert not (job.folder / "Published.duckdb").exists()
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_plan_ends_as_a_run_does(make_job: MakeJob, case: str) -> None:
     columns, settings, error = CASES[case]

@@ -41,7 +41,7 @@ def spec_of(folder: Path, rows: list[Row], *, limit: int = 0) -> dict[str, Any]:
         },
         "privacy": [{"k_anonymity": {"k": 3}}],
         "suppression_limit": limit,
-        "publish": {"url": f"duckdb:///{folder}/published.duckdb"},
+        "publish": {"url": f"duckdb:///{folder}/release.duckdb"},
         "versions": {"joint": "none"},
     }
 

@@ -300,7 +300,7 @@ class Publish:
 
     url: Url | None = key(
         "Where readers find it, needed for files and DuckDB: a release file, or a database of PostgreSQL.",
-        "duckdb:///published.duckdb",
+        "duckdb:///release.duckdb",
         "postgresql://user@host/releases",
         default=None,
     )

@@ -107,7 +107,7 @@ def missing_rights(rights: Iterable[Right]) -> str:
     statements = "; ".join(right.statement for right in rights)
     return (
         f"an administrator must first run: {statements}; `qblock grants SPEC` says what each is for. A login that "
-        "may only SELECT can publish a DuckDB file: publish: {url: 'duckdb:///published.duckdb'}"
+        "may only SELECT can publish a DuckDB file: publish: {url: 'duckdb:///release.duckdb'}"
     )
 
 

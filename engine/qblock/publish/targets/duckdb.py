@@ -119,6 +119,14 @@ class DuckdbTarget:
             )
         check_names(self.spec)
         reserved_schema(self.spec, "DuckDB", RESERVED)
+        schema = self.spec.publish.schema
+        if self.file.stem.casefold() == schema.casefold():
+            # Readers would have to write published.published.people.
+            raise InputError(
+                f"{where}: the file {self.file.name} is called as the schema {schema} in it, and DuckDB then takes "
+                f"{schema}.{self.spec.view} for ambiguous; call the file otherwise: "
+                "publish: {url: 'duckdb:///release.duckdb'}"
+            )
         if not duckdb_session.knows_storage(self.storage):
             raise InputError(
                 f"{self.spec.at('publish', 'storage_version')}: DuckDB {duckdb.__version__} cannot write for "

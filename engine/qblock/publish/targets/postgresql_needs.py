@@ -76,7 +76,7 @@ def needs(connection: sa.Connection, spec: Spec, job: str | None = None, officer
     if catalog.is_replica:
         raise InputError(
             f"{spec.at('source')}: the server is a replica, where nothing can be published; publish a file: "
-            "publish: {url: 'duckdb:///published.duckdb'}"
+            "publish: {url: 'duckdb:///release.duckdb'}"
         )
     if officer is not None:
         _check_officer(connection, spec, officer)
