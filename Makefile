@@ -3,9 +3,9 @@
 PYTHON ?= python3
 DEMO ?= demo
 # What `make test-more` needs beside: PostgreSQL 15, the oldest that is supported (Debian 12: postgresql-15), and a
-# browser (Debian: chromium) with what drives it (.venv/bin/pip install --editable ".[browser]"). DuckDB 1.5, the oldest
-# that is supported, gets an environment of its own here.
-REQUIRE ?= postgresql15,chromium,duckdb15
+# browser (Debian: chromium) with what drives it, and a kernel of notebooks (.venv/bin/pip install --editable
+# ".[browser,notebook]"). DuckDB 1.5, the oldest that is supported, gets an environment of its own here.
+REQUIRE ?= postgresql15,chromium,duckdb15,notebook
 
 # Where `make test-spark` looks for tests on a Spark cluster; tests/on_spark.py says which of the suite run there.
 SPARK_TESTS ?= tests

@@ -98,3 +98,24 @@ def test_only_the_database_of_the_connection_has_a_table(connection: sa.Connecti
     assert inspector.has_table("t")
     assert not inspector.has_table("duckdb_tables")
     assert not inspector.has_table("t", schema="other")
+
+
+def test_a_notebook_without_ipywidgets_has_no_bar_to_hide() -> None:
+    """What DuckDB says there, and what it may say of other statements."""
+
+    class Notebook:
+        raised: type[duckdb.Error] = duckdb.InvalidInputException
+
+        def execute(self, statement: str) -> None:
+            raise self.raised(
+                "Could not change the progress bar setting because: 'required package 'ipywidgets' is missing"
+            )
+
+    notebook = Notebook()
+    duckdb_session.hide_progress(notebook)  # type: ignore[arg-type]
+    notebook.raised = duckdb.InterruptException
+    with pytest.raises(duckdb.InterruptException):
+        duckdb_session.hide_progress(notebook)  # type: ignore[arg-type]
+    with duckdb.connect() as driver:
+        duckdb_session.hide_progress(driver)
+        assert driver.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)

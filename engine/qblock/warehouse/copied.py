@@ -129,7 +129,7 @@ class CopiedWarehouse(DuckdbWarehouse):
             translated(DuckdbFacts(None, self.path)),
             duckdb_session.connect(self.path) as connection,
         ):
-            connection.execute("SET enable_progress_bar = false")
+            duckdb_session.hide_progress(connection)
             connection.execute(f"SET temp_directory = {quote_text(str(self._spill.path))}")
             if self._memory_limit:
                 connection.execute(f"SET memory_limit = {quote_text(of_embedded(self._memory_limit))}")

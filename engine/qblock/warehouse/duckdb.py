@@ -19,7 +19,7 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import InputError, QblockError
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.arrow import MANY
-from qblock.warehouse.duckdb_session import ARROW, DuckdbBeside, check_database
+from qblock.warehouse.duckdb_session import ARROW, DuckdbBeside, check_database, hide_progress
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.memory import SpillFolder, of_embedded
 from qblock.warehouse.protocol import Column, Kind, Restriction, Session, TableName, translated
@@ -161,7 +161,7 @@ class DuckdbFacts:
         sql = str(statement.compile(dialect=connection.dialect, compile_kwargs=literal))  # type: ignore[attr-defined]
         # A statement that fails ends its transaction, and DuckDB has no savepoints.
         with driver.duplicate() as duplicate:
-            duplicate.execute("SET enable_progress_bar = false")
+            hide_progress(duplicate)
             try:
                 row: tuple[Any, ...] | None = duplicate.execute(sql).fetchone()
             except (duckdb.InterruptException, duckdb.InternalException, duckdb.FatalException):
@@ -283,9 +283,8 @@ class DuckdbWarehouse:
         failed = False
         try:
             with translated(facts):
+                hide_progress(driver)
                 connection.exec_driver_sql(f"SET temp_directory = {quote_text(str(self._spill.path))}")
-                # It would be drawn on standard output, between the answers.
-                connection.exec_driver_sql("SET enable_progress_bar = false")
                 if self._memory_limit:
                     connection.exec_driver_sql(f"SET memory_limit = {quote_text(of_embedded(self._memory_limit))}")
                 connection.commit()

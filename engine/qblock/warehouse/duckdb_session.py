@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,15 @@ it."""
 NEEDED = "a DuckDB file belongs there; move it away"
 
 
+def hide_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let no bar be drawn on standard output, between the answers: before the first transaction, which a failure ends.
+
+    In a notebook without ipywidgets DuckDB has no bar to draw, and refuses to be told to draw none.
+    """
+    with suppress(duckdb.InvalidInputException):
+        connection.execute("SET enable_progress_bar = false")
+
+
 def connect(file: Path, *, read_only: bool = False, storage: str = STORAGE) -> duckdb.DuckDBPyConnection:
     """A connection of the bare driver to a file. storage: for a file that is not there yet. Raises duckdb.Error, and
     QblockError for what is not a regular file."""
@@ -350,7 +360,7 @@ class DuckdbBeside:
 
     def _new_connection(self) -> duckdb.DuckDBPyConnection:
         connection = self._driver.duplicate()
-        connection.execute("SET enable_progress_bar = false")
+        hide_progress(connection)
         return connection
 
     def interrupt(self) -> None:
