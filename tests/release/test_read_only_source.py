@@ -212,7 +212,7 @@ def test_search_and_audit_need_no_temporary_table(reader: str, tmp_path: Path) -
     job = job_of(reader, tmp_path)
     del job.settings["publish"]["url"]
     assert Release(job.write()).search().chosen is not None
-    with pytest.raises(QblockError, match=r"publish: \{url: 'duckdb:///published\.duckdb'\}"):
+    with pytest.raises(QblockError, match=r"publish: \{url: 'duckdb:///release\.duckdb'\}"):
         job.run()
     job.set(search={"roll_up": "warehouse"})
     with pytest.raises(InputError, match=r"roll_up is warehouse, and the login may make no temporary tables \(GRANT"):
