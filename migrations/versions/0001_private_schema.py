@@ -50,6 +50,8 @@ SHOWN = {
         "published_at": sa.DateTime,
         "rows": sa.BigInteger,
         "previous": sa.BigInteger,
+        "rows_new": sa.BigInteger,
+        "in_words": sa.Text,
     },
     "guarantees": {
         "model": sa.Text,
@@ -223,6 +225,7 @@ def _crosswalk(schema: str | None) -> None:
         sa.Column("content", sa.Text, nullable=False),
         sa.Column("types", sa.Text),
         sa.Column("stamp", sa.Text),
+        sa.Column("state", sa.BigInteger),
         schema=schema,
     )
     op.create_table(

@@ -9,6 +9,7 @@ BOUNDS = "tests/publish/test_bounds.py"
 LEVELS = "tests/publish/test_levels.py"
 TYPICAL = "tests/publish/test_typical.py"
 EXACT = "tests/publish/test_exact.py"
+SINCE = "tests/release/test_since.py"
 KEPT_TYPES = "tests/publish/test_kept_types.py"
 HELPERS = "tests/publish/test_helpers.py"
 SPREAD = "tests/publish/test_spread.py"
@@ -314,16 +315,54 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "since: a value that changed was always shown",
         "versions/admission.py",
-        "return str(max((cell.first, *cell.changed)))",
-        "return str(cell.first)",
-        tests=("tests/release/test_since.py::test_values_that_changed_are_shown_since_then",),
+        "self.numbers.get(max((cell.first, *cell.changed)))",
+        "self.numbers.get(cell.first)",
+        tests=(f"{SINCE}::test_values_that_changed_are_shown_since_then",),
     ),
     Mutation(
         "since: all rows are as old as the first version",
         "publish/copy.py",
-        "        text = relation.c[stated] if stated in relation.c else",
-        "        text = relation.c[stated] if stated in relation.c and column.role == 'weight' else",
-        tests=("tests/release/test_since.py::test_ten_people_two_who_come_and_four_who_leave",),
+        "        if stated in relation.c:\n            text =",
+        "        if stated in relation.c and column.role == 'weight':\n            text =",
+        tests=(f"{SINCE}::test_ten_people_two_who_come_and_four_who_leave",),
+    ),
+    Mutation(
+        "since: states are taken for versions",
+        "versions/pending/state.py",
+        "numbers |= dict.fromkeys(range(max(numbers) + 1, version.state + 1), number)",
+        "numbers |= {n: n for n in range(1, version.state + 1)}",
+        tests=(f"{SINCE}::test_a_row_names_the_version_that_showed_it_whatever_runs_came_to_nothing",),
+    ),
+    Mutation(
+        "since: what was shown before versions lagged is of the first state",
+        "versions/pending/state.py",
+        "numbers = {1: state.began}",
+        "numbers = {1: 1}",
+        tests=(f"{SINCE}::test_rows_from_before_versions_lagged_are_since_the_newest_of_these",),
+    ),
+    Mutation(
+        "since: all rows are new",
+        "publish/copy.py",
+        "sa.func.count(sa.case((since == version, 1)))",
+        "sa.func.count()",
+        tests=(
+            f"{SINCE}::test_the_helper_view_says_how_many_rows_are_new",
+            f"{SINCE}::test_whoever_holds_all_versions_could_tell_as_much",
+        ),
+    ),
+    Mutation(
+        "since: verification believes the helper view",
+        "release/verify.py",
+        'if column.role == "since"',
+        "if not column",
+        tests=(f"{SINCE}::test_verification_counts_new_rows_again",),
+    ),
+    Mutation(
+        "since: a view that lags reads as if it did not",
+        "publish/helpers.py",
+        "    if not spec.lags:\n        return AS_SOURCE_TOGETHER",
+        "    if version.rows_new is None:\n        return AS_SOURCE_TOGETHER",
+        tests=(f"{SINCE}::test_where_rows_do_not_say_since_when_the_view_says_how_it_follows_the_source",),
     ),
     Mutation(
         "means: the nearest multiple may be outside of the label",

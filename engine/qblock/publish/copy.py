@@ -109,7 +109,7 @@ def columns_of(
     if spec.shows_weights:
         name = _own_name(spec, WEIGHTS_NAME, "weights", [column.name for column in published])
         published.append(PublishedColumn(name, "weight", ENGINES[engine].facts.double_type, "float"))
-    if spec.publish.since:
+    if spec.shows_since:
         name = _own_name(spec, SINCE_NAME, "first versions", [column.name for column in published])
         published.append(PublishedColumn(name, "since", ENGINES[engine].facts.whole_type, "integer"))
     return tuple(replace(column, type=published_type(spec, column.name, column.type)) for column in published)
@@ -147,6 +147,11 @@ def _people_column(
             f"column already; give them another name: publish: {{names: {{{PEOPLE}: people_of_block}}}}"
         )
     return PublishedColumn(name, "people", type_, "integer")
+
+
+def new_rows(since: sa.ColumnElement[int], version: int) -> sa.ColumnElement[int]:
+    """How many rows a version is the first to show as they are. since: the column that says which one that is."""
+    return sa.func.count(sa.case((since == version, 1)))
 
 
 def columns_ahead(spec: Spec, ranges: RangesShown, kept: Sequence[PublishedColumn]) -> tuple[PublishedColumn, ...]:
@@ -266,7 +271,9 @@ def _made(
     of_state = [c for c in columns if c.role in OF_STATE]
     for column in of_state:
         stated, otherwise = OF_STATE[column.role], "1" if column.role == "weight" else str(version)
-        text = relation.c[stated] if stated in relation.c else sa.literal_column(f"'{otherwise}'", sa.Text)
+        text: sa.ColumnElement[Any] = sa.literal_column(f"'{otherwise}'", sa.Text)
+        if stated in relation.c:
+            text = sa.func.coalesce(relation.c[stated], text)
         values[column.name] = sa.cast(text, RawType(column.type))
     selected = [values[c.name].label(quoted_name(c.name, quote=True)) for c in columns]
     query = sa.select(*selected).select_from(joined)

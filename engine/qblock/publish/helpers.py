@@ -49,6 +49,13 @@ SINCE_ROLE = "version"
 SINCE_HOW = "the version that first showed the row as it is: {0} = (SELECT max({0}) FROM {1}) finds the newest rows"
 WEIGHT_ROLE = "weight"
 WEIGHT_HOW = "not a filter: sum({}) counts who is there now, where count(*) also counts who has left"
+AS_SOURCE = "All rows are of the source as it was when this version was made. Later changes are not in it."
+AS_SOURCE_TOGETHER = (
+    "All rows are of the source as it was when this version was made, with the quasi-identifiers that each person had "
+    "when first published. Changes that cannot be shown beside earlier versions stop the job: then this version stays."
+)
+LAGS = "A change in the source is shown only once enough people share it, so the view may lag behind it."
+OTHERS = "the others have the values with which an earlier version showed them"
 Row = tuple[Any, ...]
 RELEASED = "Release {release}, anonymized by qblock."
 """How the comment of a release's view begins."""
@@ -140,8 +147,17 @@ KEPT: tuple[Helper, ...] = (
     ),
     Helper(
         "version",
-        {"version": "bigint", "published_at": "timestamp", "rows": "bigint", "previous": "bigint"},
-        "Which version of {view} is shown, since when it exists (UTC), and which one was shown before it was made.",
+        {
+            "version": "bigint",
+            "published_at": "timestamp",
+            "rows": "bigint",
+            "previous": "bigint",
+            "rows_new": "bigint",
+            "in_words": "text",
+        },
+        "Which version of {view} is shown, since when it exists (UTC), and which one was shown before it was made; how "
+        "many of its rows no earlier version showed as they are (`rows_new`; NULL where rows do not say since when), "
+        "and how its rows follow the source (`in_words`).",
     ),
     Helper(
         "guarantees",
@@ -279,11 +295,13 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Version:
-    """version: its number; at: when it was made, as ISO text in UTC; previous: the one that readers saw then."""
+    """version: its number; at: when it was made, as ISO text in UTC; previous: the one that readers saw then; rows_new:
+    of its rows those that it is the first to show as they are, None where rows do not say so."""
 
     version: int
     at: str
     previous: int | None
+    rows_new: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,10 +386,33 @@ def shown_of(
             views["columns"].append(
                 (name, role, None, None, None, source_type, facts.distinct[name], None, PUBLISHED.format(shown))
             )
-    views["version"].append((version.version, version.at, total, version.previous))
+    said = follows_in_words(spec, version, total)
+    views["version"].append((version.version, version.at, total, version.previous, version.rows_new, said))
     for requirement, satisfied in zip(spec.privacy, tightest, strict=True):
         views["guarantees"] += _guarantees(spec, requirement, satisfied)
     return Shown(version.version, views)
+
+
+def follows_in_words(spec: Spec, version: Version, rows: int) -> str:
+    """How the rows of a version follow the source: told by the spec and by the published rows alone, never by who
+    waits."""
+    if not spec.checked_together:
+        return AS_SOURCE
+    if not spec.lags:
+        return AS_SOURCE_TOGETHER
+    return LAGS if version.rows_new is None else f"{_new_in_words(version, version.rows_new, rows)} {LAGS}"
+
+
+def _new_in_words(version: Version, new: int, rows: int) -> str:
+    every = f"All {rows:,} rows" if rows != 1 else "The only row"
+    if new == rows and version.previous is None:
+        return f"{every} {'are' if rows != 1 else 'is'} new: readers saw no version when this one was made."
+    if new == rows:
+        return f"{every} may be new in this version, or have new values."
+    if new == 0:
+        return "No row is new in this version or has new values."
+    verbs = "is new in this version or has new values" if new == 1 else "are new in this version or have new values"
+    return f"{new:,} of {rows:,} rows {verbs}; {OTHERS}."
 
 
 def _guarantees(spec: Spec, requirement: Requirement, tightest: Tightest) -> list[Row]:

@@ -17,7 +17,7 @@ from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept, write
 from qblock.ledger.stamps import ObjectTag, begin, new_stamp
 from qblock.ledger.store import Store
 from qblock.models import Tightest
-from qblock.publish.copy import REPEATED, Copy, copy_of, label_codes
+from qblock.publish.copy import REPEATED, Copy, copy_of, label_codes, new_rows
 from qblock.publish.digest import content_digest
 from qblock.publish.helpers import Facts, Shown, Version, labels_by_code, shown_of
 from qblock.publish.kept_counts import plain_parts
@@ -117,31 +117,36 @@ class Chosen:
         since: Sequence[Mapping[str, int]],
     ) -> Shown:
         """What the helper views show of a version, from what the search counted, which the recheck finds again in the
-        copy; one statement, over columns that are published as they are. before: the version that readers see now;
-        since: as of `shown_of`."""
+        copy; one statement, over columns that are published as they are and the versions of rows. before: the version
+        that readers see now; since: as of `shown_of`."""
         counts, published = self.assessment.counts, self.assessment.kept
         columns = source.columns if source.recoding is None else source.recoding.before
+        distinct, new = self._distinct(source, number)
         facts = Facts(
             columns=self.copy.columns,
             bounds={bound.attribute: bound for bound in self.copy.bounds},
             hierarchies={hierarchy.attribute: hierarchy for hierarchy in source.origins},
             types={name: column.kind for name, column in columns.items()},
-            distinct=self._distinct(source),
+            distinct=distinct,
             rests=_rests(source),
         )
         labels = labels_by_code(self.labels, counts.keys[published], counts.rows[published])
         at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
-        return shown_of(spec, facts, labels, self.assessment.tightest, Version(number, at, before), since)
+        return shown_of(spec, facts, labels, self.assessment.tightest, Version(number, at, before, new), since)
 
-    def _distinct(self, source: SourceTable) -> dict[str, int]:
+    def _distinct(self, source: SourceTable, number: int) -> tuple[dict[str, int], int | None]:
+        """How many values each column that is published as it is has in the copy, and how many of its rows are first
+        shown by the version of this number; None where rows do not say so."""
         columns = self.copy.columns
         names = [column.name for column in columns if column.role != "quasi_identifier" and not column.derived]
-        if not names:
-            return {}
+        since = [column.name for column in columns if column.role == "since"]
+        if not names and not since:
+            return {}, None
         rows = self.copy.query.subquery("qblock_copy")
         counted = [sa.func.count(sa.distinct(rows.c[name])).label(f"n{i}") for i, name in enumerate(names)]
+        counted += [new_rows(rows.c[name], number).label("new") for name in since]
         (row,) = source.session.fetch(sa.select(*counted)).to_pylist()
-        return {name: int(row[f"n{i}"]) for i, name in enumerate(names)}
+        return {name: int(row[f"n{i}"]) for i, name in enumerate(names)}, int(row["new"]) if since else None
 
 
 @dataclass(frozen=True)

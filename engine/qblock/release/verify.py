@@ -16,6 +16,7 @@ from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
 from qblock.models import Tightest
 from qblock.publish import kept_counts
+from qblock.publish.copy import new_rows
 from qblock.publish.digest import content_digest
 from qblock.publish.helpers import counted_labels, names
 from qblock.publish.recheck import Counted, count_again
@@ -179,7 +180,7 @@ class _Checks:
         except Refused as error:
             self.problems.append(str(error))
             return
-        self._helpers(rows, counted)
+        self._helpers(current.version, baseline, rows, counted)
         self.node = dict(zip(current.event.quasi_identifiers or (), current.event.node or (), strict=False))
         self.map, self.counted = baseline.map, counted
         for number, (requirement, tightest) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
@@ -200,9 +201,15 @@ class _Checks:
                         "and the ledger says something else"
                     )
 
-    def _helpers(self, rows: Rows, counted: Counted) -> None:
-        """Labels and rows as helper views say them."""
-        name = TableName(self.spec.publish.schema, names(self.spec.view, self.spec.publish.names)["levels"])
+    def _helpers(self, version: int, baseline: Kept, rows: Rows, counted: Counted) -> None:
+        """Labels, rows and new rows as helper views say them."""
+        named = names(self.spec.view, self.spec.publish.names)
+        name = TableName(self.spec.publish.schema, named["version"])
+        for since in (column.name for column in baseline.columns if column.role == "since"):
+            new = int(rows.session.scalar(sa.select(new_rows(rows.rows.c[since], version)).select_from(rows.rows)))
+            if rows.session.fetch(sa.select(rows.session.relation(name).c.rows_new)).to_pylist() != [{"rows_new": new}]:
+                self.problems.append(f"the new rows that {name} counts are not those that are published")
+        name = TableName(self.spec.publish.schema, named["levels"])
         levels = rows.session.relation(name)
         said = rows.session.fetch(sa.select(levels.c.column_name, levels.c.label, levels.c.rows)).to_pylist()
         listed = {(row["column_name"], row["label"]): row["rows"] for row in said}

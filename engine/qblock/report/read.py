@@ -188,6 +188,8 @@ class _Reading:
                 sample=sample,
                 map=drawn,
                 now=_now(session, view, columns),
+                new=version["rows_new"],
+                follows=version["in_words"],
             )
 
     def _check_published_as(self, columns: Sequence[Mapping[str, Any]]) -> None:

@@ -117,7 +117,8 @@ class SampleShown(Shown):
 class Published(Shown):
     """What whoever may read the view can find out. at: when the version was made, in UTC; whose: whose a row is, in
     words; map: of a recoding map whose labels of some column are of numbers; now: how many of the rows are of people
-    who are there now, by their weights, where rows have weights."""
+    who are there now, by their weights, where rows have weights; new: how many of the rows no earlier version shows as
+    they are, where rows say so; follows: how the rows follow the source, in words."""
 
     release: str
     view: str
@@ -135,6 +136,8 @@ class Published(Shown):
     sample: SampleShown
     map: MapShown | None = None
     now: int | None = None
+    new: int | None = None
+    follows: str = ""
 
     @property
     def quasi_identifiers(self) -> tuple[ColumnShown, ...]:

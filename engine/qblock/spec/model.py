@@ -245,6 +245,11 @@ class Spec:
         return self.newcomers is not None if self.publish.weights is None else self.publish.weights
 
     @property
+    def shows_since(self) -> bool:
+        """Whether each row is published with the version that first showed it."""
+        return self.publish.since
+
+    @property
     def weights(self) -> tuple[Fraction, ...]:
         """The weight of each quasi-identifier, in the order of `quasi_identifiers`."""
         return tuple(self.search.weights.get(name, Fraction(1)) for name in self.quasi_identifiers)

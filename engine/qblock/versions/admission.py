@@ -383,7 +383,8 @@ class ShownState:
     steady job makes shows them.
 
     layout: its columns; gone: digests of the units of the snapshot that are in it no more; rows: units that are new,
-    or shown otherwise than in the snapshot; stated: of the cells of which not everybody is stated to be present.
+    or shown otherwise than in the snapshot; stated: of the cells of which not everybody is stated to be present;
+    numbers: as of `version_numbers`, of what versions showed before this one.
     """
 
     instead: ClassVar[bool] = True
@@ -393,6 +394,7 @@ class ShownState:
     gone: Collection[str] = ()
     rows: Mapping[str, Row] = field(default_factory=dict)
     stated: Mapping[Cell, Stated] = field(default_factory=dict)
+    numbers: Mapping[int, int] = field(default_factory=dict)
 
     def __call__(self, session: Session, table: sa.FromClause, columns: dict[str, Column]) -> sa.FromClause:
         """The state as a query with the columns that a release reads, digests, and weights as texts."""
@@ -410,7 +412,7 @@ class ShownState:
             )
         values = [str(row.unit.values[-1]) for row in rows.values()]
         cells = [row.unit.cell for row in rows.values()]
-        of_cells = {"weight": map(self._weight, cells), "since": map(_since, cells)}
+        of_cells = {"weight": map(self._weight, cells), "since": map(self._since, cells)}
         new = load_texts(session, entity=rows, place=[row.place for row in rows.values()], value=values, **of_cells)
         read = ("entity", "place", "value", "weight", "since")
         both = (sa.select(*(of.c[name] for name in read)) for of in (kept, new))
@@ -436,19 +438,25 @@ class ShownState:
     def _units(self, t: sa.Table, own: Session) -> Query:
         read = (t.c.entity, t.c.place, t.c.value)
         shown: Sequence[Cell] = list(self.stated)
-        if self.spec.publish.since:
+        if self.spec.shows_since:
             of_release = sa.select(t.c.cell).where(t.c.release == self.spec.release).distinct()
             shown = [cell_of(text) for text in own.fetch(of_release)["cell"].to_pylist()]
         if not shown:
-            return sa.select(*read, as_text("1").label("weight"), as_text("1").label("since"))
-        known = {"weight": map(self._weight, shown), "since": map(_since, shown)}
+            return sa.select(*read, as_text("1").label("weight"), sa.cast(sa.null(), sa.Text).label("since"))
+        known = {"weight": map(self._weight, shown), "since": map(self._since, shown)}
         cells = load_texts(own, cell=map(cell_text, shown), **known)
-        stated = (sa.func.coalesce(cells.c[name], as_text("1")).label(name) for name in known)
-        return sa.select(*read, *stated).select_from(t.outerjoin(cells, cells.c.cell == t.c.cell))
+        weight = sa.func.coalesce(cells.c.weight, as_text("1")).label("weight")
+        return sa.select(*read, weight, cells.c.since).select_from(t.outerjoin(cells, cells.c.cell == t.c.cell))
 
     def _weight(self, cell: Cell) -> str:
         stated = self.stated.get(cell)
         return "1" if stated is None else repr(stated.weight)
+
+    def _since(self, cell: Cell) -> str | None:
+        """The version that first showed a row as it is, which is part of what tells its joint cell from others; None of
+        one that the next version shows first."""
+        version = self.numbers.get(max((cell.first, *cell.changed)))
+        return None if version is None else str(version)
 
     def _people(
         self, session: Session, state: sa.FromClause, columns: dict[str, Column], split: Sequence[sa.FromClause]
@@ -479,8 +487,3 @@ class ShownState:
         who = [rows.c.entity.label(UNIT), person.label(DIGEST), person.label(self.spec.entity)]
         who += [rows.c.weight.label(WEIGHT), rows.c.since.label(SINCE)]
         return sa.select(*who, *self._values(session, rows, columns))
-
-
-def _since(cell: Cell) -> str:
-    """The version that first showed a row as it is, which is part of what tells its joint cell from others."""
-    return str(max((cell.first, *cell.changed)))

@@ -308,6 +308,7 @@ class Tables:
             content=text,
             types=text,
             stamp=text,
+            state=number,
         )
         self.row = table(
             "crosswalk",

@@ -45,7 +45,7 @@ DIGEST = "qblock entity"
 LEAF_NAME = "qblock leaf"
 """The column of an admitted source that holds the names of leaves, where newcomers are told apart by these."""
 LISTS = ("quasi_identifiers", "node", "sensitive", "audience")
-PLAIN = ("rows", "least", "source", "hierarchies", "content")
+PLAIN = ("rows", "least", "source", "hierarchies", "content", "state")
 """What is kept of a version as a JSON list, and as it is."""
 UNIT = "qblock unit"
 """The column of the state shown that holds the names of units, where somebody may have several rows."""
@@ -56,7 +56,8 @@ class RecordedVersion:
     """A version in the crosswalk: what is needed to check it together with others.
 
     rows: N of its source; least: k of its labels; sensitive: its sensitive attributes; references: of each of them;
-    types: of its columns; stamp: as the ledger has it, None for a candidate.
+    types: of its columns; stamp: as the ledger has it, None for a candidate; state: of a version that lags, the
+    `Memory.version` that it shows.
     """
 
     key: VersionKey
@@ -71,6 +72,7 @@ class RecordedVersion:
     content: str
     types: Types
     stamp: str | None = None
+    state: int | None = None
 
     @property
     def references(self) -> dict[str, Reference]:

@@ -28,6 +28,7 @@ def verdict_page(report: Report) -> Sequence[Part]:
         Text(
             f"{shown.view} shows {counted(shown.rows, 'row')} in {counted(shown.blocks, 'block')} of rows that read "
             f"the same in {known}. {shown.whose}{_now(shown)} The version was made on {shown.at} (UTC)."
+            f"{shown.follows and f' {shown.follows}'}"
         ),
         Points(
             "What is promised",

@@ -82,7 +82,16 @@ def _first_state(
     memory = Memory(run=1, version=1, frozen=cells | frozenset(stuck))
     blocks = frozenset(cell.block for cell in cells)
     stated: dict[Cell, Stated] | None = {} if spec.shows_weights else None
-    return State(Layout.of(spec), newest.node, memory, first.key.version, hidden=blocks, types=types, stated=stated)
+    return State(
+        Layout.of(spec),
+        newest.node,
+        memory,
+        first.key.version,
+        newest.key.version,
+        hidden=blocks,
+        types=types,
+        stated=stated,
+    )
 
 
 def _past(crosswalk: Crosswalk, spec: Spec, history: Query) -> dict[str, tuple[str, list[str]]]:

@@ -23,7 +23,7 @@ from qblock.spec import Spec, spec_digest
 from qblock.versions.batching.state import Block, Cell, Memory, Pending, Unit
 from qblock.versions.batching.weights import Stated
 from qblock.versions.crosswalk import Crosswalk, as_text, clear, load_texts, pad
-from qblock.versions.recorded import Candidate
+from qblock.versions.recorded import Candidate, recorded
 from qblock.versions.texts import owner
 
 SHOWN, REFUSED, SET_DOWN = 1, 2, 3
@@ -58,13 +58,14 @@ class State:
     the runs were from which on somebody has waited, as ISO text. closed, failed: batches so far, by kind. types: of the
     columns that are published as they are. awaits: the newest version when batches closed that no version has shown
     yet, or None. stated: how many people of a cell are stated to be present, where that is not all of them; None where
-    rows have no weights.
+    rows have no weights. began: the newest version when it began, which shows what is of its first `Memory.version`.
     """
 
     layout: Layout
     node: tuple[int, ...]
     memory: Memory
     first: int
+    began: int
     hidden: frozenset[Block] = frozenset()
     sizes: Mapping[Block, int | None] = field(default_factory=dict)
     whole: int | None = None
@@ -78,7 +79,7 @@ class State:
     def text(self) -> str:
         """Canonical JSON, without what is kept by person."""
         memory = self.memory
-        plain = {name: getattr(self, name) for name in ("first", "whole", "awaits")}
+        plain = {name: getattr(self, name) for name in ("first", "began", "whole", "awaits")}
         plain |= {name: dict(getattr(self, name)) for name in ("closed", "failed", "types")}
         if self.stated is not None:
             plain["stated"] = sorted([cell_text(cell), *number] for cell, number in self.stated.items())
@@ -119,7 +120,7 @@ class State:
             moments={int(run): moment for run, moment in kept["moments"].items()},
             awaits=kept.get("awaits"),
             stated={cell_of(cell): Stated(*number) for cell, *number in kept["stated"]} if "stated" in kept else None,
-            **{name: kept[name] for name in ("first", "whole", "closed", "failed", "types")},
+            **{name: kept[name] for name in ("first", "began", "whole", "closed", "failed", "types")},
         )
 
 
@@ -379,15 +380,31 @@ def cells_of(crosswalk: Crosswalk, release: str, entities: Collection[str]) -> s
     return cells
 
 
-def first_versions(crosswalk: Crosswalk, release: str) -> list[dict[str, int]]:
-    """Of each quasi-identifier, the version since which each label has been shown, of rows that still are."""
+def version_numbers(crosswalk: Crosswalk, release: str, state: State, shown: Collection[int]) -> dict[int, int]:
+    """By each `Memory.version` that readers were shown, the version that was the first to show it.
+
+    The two are not the same: a run that ends before it publishes uses up a number of versions, one that publishes the
+    same rows again changes no state, and a state may begin after versions without one.
+    """
+    numbers = {1: state.began}
+    for version in recorded(crosswalk, release):
+        number = version.key.version
+        if version.state is not None and number > state.began and number in shown:
+            numbers |= dict.fromkeys(range(max(numbers) + 1, version.state + 1), number)
+    return numbers
+
+
+def first_versions(crosswalk: Crosswalk, release: str, numbers: Mapping[int, int]) -> list[dict[str, int]]:
+    """Of each quasi-identifier, the version since which each label has been shown, of rows that still are. numbers: as
+    of `version_numbers`."""
     t = crosswalk.tables.shown
     cells = crosswalk.column(sa.select(t.c.cell).where(t.c.release == release).distinct())
     since: list[dict[str, int]] = []
     for cell in map(cell_of, cells):
         since = since or [{} for _ in cell.block]
         for versions, label in zip(since, map(str, cell.block), strict=True):
-            versions[label] = min(versions.get(label, cell.first), cell.first)
+            number = numbers[cell.first]
+            versions[label] = min(versions.get(label, number), number)
     return since
 
 

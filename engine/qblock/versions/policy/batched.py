@@ -33,6 +33,7 @@ from qblock.versions.pending.state import (
     read_state,
     refused_before,
     remember_refusal,
+    version_numbers,
     write_state,
 )
 from qblock.versions.policy import common
@@ -164,6 +165,7 @@ class Batched:
             if source.recoding is not None:
                 source.recoding.add_cohorts(maps)
             whole, newest = self.admission.everybody, max(self.shown)
+            numbers = version_numbers(crosswalk, self.spec.release, self.state, self.shown)
             with uncollected():
                 decision = decide(crosswalk, source, references, self.state, whole=whole, newest=newest, moves=moves)
         if not self.dry:
@@ -174,7 +176,7 @@ class Batched:
             source.recoding.add_cohorts([*maps, decision.cohort])
         self._note(decision, source.quarantined)
         state, gone, rows = self.state, decision.gone, decision.rows
-        self.admission = ShownState(self.spec, self.store, state.layout, gone, rows, state.stated or {})
+        self.admission = ShownState(self.spec, self.store, state.layout, gone, rows, state.stated or {}, numbers)
         admitted = self._with_baseline(reopen(self.admission), self.state.first)
         self.detail, self.behind = dict(decision.detail), decision.behind
         return admitted
@@ -238,12 +240,22 @@ class Batched:
                 return again
             if self.dry:
                 return None
-            common.record_passed(crosswalk, task.source, proposed, self.leaving, reserve)
-            if self.state is None:
-                begin_state(crosswalk, self.spec, task.source, proposed)
-            self.since = first_versions(crosswalk, self.spec.release)
+            self._record(crosswalk, task, proposed, reserve)
         self.verdict = verdict
         return None
+
+    def _record(self, crosswalk: Crosswalk, task: Task, proposed: Candidate, reserve: Callable[[int], str]) -> None:
+        """Record a version that passed, and which state it shows."""
+        release, version = self.spec.release, proposed.about.key.version
+        if self.state is not None:
+            proposed = replace(proposed, about=replace(proposed.about, state=self.state.memory.version))
+        common.record_passed(crosswalk, task.source, proposed, self.leaving, reserve)
+        if self.state is None:
+            begin_state(crosswalk, self.spec, task.source, proposed)
+            numbers = {1: version}
+        else:
+            numbers = version_numbers(crosswalk, release, self.state, {*self.shown, version})
+        self.since = first_versions(crosswalk, release, numbers)
 
     def _as_edited(self, crosswalk: Crosswalk, candidate: Candidate) -> Restart | None:
         """A candidate that is not what was decided: its people are in other blocks of edited hierarchies. Of units that
