@@ -267,7 +267,8 @@ def test_whoever_may_read_the_view_may_read_its_helpers_and_nobody_else(job: Job
 def test_an_altered_helper_view_is_found_and_made_again(job: Job) -> None:
     job.begin()
     job.change("CREATE OR REPLACE VIEW published.people_version AS SELECT 9::bigint AS version, NULL::timestamp AS "
-               "published_at, 1::bigint AS rows, 0::bigint AS previous, 0::bigint AS rows_new, ''::text AS in_words")  # fmt: skip
+               "published_at, 1::bigint AS rows, 0::bigint AS previous, "
+               "0::bigint AS rows_new, ''::text AS in_words")  # fmt: skip
     assert any("is not as version 1 was published" in one for one in verify(job.spec).problems)
     job.run()
     assert rows(job, "version", "version, previous") == [(2, 1)]
@@ -317,5 +318,6 @@ def test_a_login_that_may_not_read_which_views_there_are_compares_them(job: Job,
         columns = Kept.of_text(str(reader.reference("people", 1))).columns
     assert target_of(job.spec).intact(1, columns)
     job.change("CREATE OR REPLACE VIEW published.people_version AS SELECT 9::bigint AS version, NULL::timestamp AS "
-               "published_at, 1::bigint AS rows, 0::bigint AS previous, 0::bigint AS rows_new, ''::text AS in_words")  # fmt: skip
+               "published_at, 1::bigint AS rows, 0::bigint AS previous, "
+               "0::bigint AS rows_new, ''::text AS in_words")  # fmt: skip
     assert not target_of(job.spec).intact(1, columns)

@@ -13,7 +13,9 @@ from qblock.publish.helpers import AS_SOURCE, AS_SOURCE_TOGETHER, LAGS, Version,
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.releases import Release
+from qblock.spec.load import spec_of
 from release.jobs import Job, MakeJob
+from release.state import ask
 from release.test_cohorts import cohort_job, come
 from release.test_steady_job import SIXTEEN, change, delete
 from release.test_waiting import HOLD_BACK, insert, people_job
@@ -25,7 +27,7 @@ TEN = " ".join(f"p{i}:q:{'ab'[i % 2]}" for i in range(10))
 
 def dated(make_job: MakeJob, **publish: Any) -> Job:
     job = people_job(make_job, TEN, **HOLD_BACK)
-    job.settings["publish"] |= {"since": True, **publish}
+    job.settings["publish"] |= publish
     return job
 
 
@@ -149,7 +151,6 @@ def test_rows_from_before_versions_lagged_are_since_the_newest_of_these(make_job
     insert(job, "s1:q:c s2:q:d")
     job.run()
     job.set(versions=HOLD_BACK)
-    job.settings["publish"] |= {"since": True}
     insert(job, "n1:q:a n2:q:b")
     assert (job.run().version, rows_since(job)) == (3, {2: 12, 3: 2})
     insert(job, "n3:q:a n4:q:b")
@@ -171,7 +172,6 @@ def test_verification_counts_new_rows_again(make_job: MakeJob, monkeypatch: pyte
 
 def test_values_that_changed_are_shown_since_then(make_job: MakeJob) -> None:
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
-    job.settings["publish"] |= {"since": True}
     job.run()
     change(job, "c", "p00", "p01")
     assert job.run().status == "unchanged"
@@ -182,7 +182,6 @@ def test_values_that_changed_are_shown_since_then(make_job: MakeJob) -> None:
 def test_whoever_holds_all_versions_could_tell_as_much(make_job: MakeJob) -> None:
     """Rows of a version that are there since an earlier one are among those that the earlier one shows."""
     job = cohort_job(make_job, within=1, box=5)
-    job.settings["publish"] |= {"since": True}
     job.run()
     held = {1: shown(job)}
     for version, first in ((2, 0), (3, 20)):
@@ -223,10 +222,67 @@ def shown(job: Job) -> Counter[tuple[int, tuple[Any, ...]]]:
     ],
 )
 def test_where_it_cannot_be_said(make_job: MakeJob, change: dict[str, Any], said: str) -> None:
-    job = dated(make_job)
+    job = dated(make_job, since=True)
     job.settings = {name: value for name, value in {**job.settings, **change}.items() if value is not None}
     with pytest.raises(InputError, match=said):
         job.run()
+
+
+def test_it_is_the_default_where_versions_lag(make_job: MakeJob) -> None:
+    job = dated(make_job)
+    assert job.spec.shows_since
+    for other in ({"versions": {"joint": "none"}}, {"versions": {"on_refusal": "refuse"}}, {"entity": None}):
+        given = {**job.settings, **other}
+        assert not spec_of({name: value for name, value in given.items() if value is not None}).shows_since
+    job.settings["publish"] |= {"since": False}
+    assert not job.spec.shows_since
+
+
+def test_a_published_column_of_its_name_is_told_what_to_write(make_job: MakeJob) -> None:
+    job = dated(make_job)
+    attributes = job.settings["attributes"]
+    said = r"column Since is published, and so would be .*publish: \{since: false\}"
+    for given in ({}, {"since": True}):
+        publish = {**job.settings["publish"], **given}
+        with pytest.raises(InputError, match=said):
+            spec_of({**job.settings, "publish": publish, "attributes": {**attributes, "Since": "insensitive"}})
+    # One that is not published is in nobody's way.
+    assert spec_of({**job.settings, "attributes": {**attributes, "since": "identifying"}}).shows_since
+
+
+def test_people_of_one_joint_cell_have_one_version(make_job: MakeJob) -> None:
+    """So whoever is shown joint cells, as the attackers of versions together are, learns nothing from it."""
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    change(job, "c", "p00", "p01")
+    job.run()
+    change(job, "d", "p02", "p03")
+    assert job.run().version == 2
+    insert(job, "n1:q:a n2:q:b")
+    assert job.run().version == 3
+    of_cell: dict[tuple[Any, ...], set[int]] = {}
+    counted: Counter[int] = Counter()
+    for history in histories(job, 3):
+        steps = list(zip(history, (None, *history[:-1]), strict=True))
+        since = max(number for number, (now, before) in enumerate(steps, 1) if now != before)
+        counted[since] += 1
+        of_cell.setdefault(tuple((now[0], now == before) for now, before in steps), set()).add(since)
+    assert dict(counted) == rows_since(job) == {1: 12, 2: 4, 3: 2}
+    assert len(of_cell) == 3
+    assert {len(versions) for versions in of_cell.values()} == {1}
+
+
+def histories(job: Job, versions: int) -> list[list[tuple[Any, ...]]]:
+    """The label and the value that each version shows of everybody whom the newest one shows."""
+    shown = (
+        "SELECT c.entity, c.version, b.label, c.value FROM {0}crosswalk AS c JOIN {0}crosswalk_block AS b ON "
+        "b.release = c.release AND b.version = c.version AND b.block = c.block"
+    )
+    of: dict[str, dict[int, tuple[Any, ...]]] = {}
+    for entity, version, *row in ask(job, "crosswalk", shown):
+        of.setdefault(entity, {})[version] = tuple(row)
+    every = range(1, versions + 1)
+    return [[rows.get(version, (None, None)) for version in every] for rows in of.values() if versions in rows]
 
 
 def test_another_name(make_job: MakeJob) -> None:
@@ -237,6 +293,6 @@ def test_another_name(make_job: MakeJob) -> None:
 
 def test_a_name_that_bounds_have_is_said_before_anything_is_written(make_job: MakeJob) -> None:
     job = cohort_job(make_job, within=1, box=5)
-    job.settings["publish"] |= {"since": True, "names": {"age_low": "since"}}
+    job.settings["publish"] |= {"names": {"age_low": "since"}}
     with pytest.raises(InputError, match=r"first versions would be published as since.*names: \{since: since_of_row\}"):
         job.run()

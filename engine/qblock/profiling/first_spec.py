@@ -38,13 +38,15 @@ from qblock.profiling.profiles import FEW, Table, profile
 from qblock.profiling.ranges import with_ranges
 from qblock.profiling.text_types import TextTypes, recognize
 from qblock.profiling.unique_sets import UniqueSet
-from qblock.spec.sections import WEIGHTS_NAME
+from qblock.spec.sections import SINCE_NAME, WEIGHTS_NAME
 from qblock.spec.source_file import ending
 from qblock.warehouse import TableName, Warehouse
 from qblock.warehouse.engines import ENGINES, database_file, files_warehouse, only_reads, open_warehouse, parse_url
 from qblock.warehouse.source_files import FileTable
 
 URL = "${WAREHOUSE_URL}"
+OTHER_NAMES = {WEIGHTS_NAME: "share_present", SINCE_NAME: "shown_since"}
+"""What is published beside the table's columns, by names that one of these may have, and what it is called then."""
 
 
 @dataclass(frozen=True)
@@ -343,11 +345,14 @@ def render(
 
 
 def _names(proposals: Sequence[Proposal]) -> dict[str, Any]:
-    """What is published beside the table's columns by other names, where one of these has the name of the weights."""
+    """What is published beside the table's columns by other names, where one of these has the name of it."""
     taken = {p.name.casefold() for p in proposals}
-    others = (f"share_present{suffix}" for suffix in ("", *(f"_{i}" for i in range(2, len(taken) + 2))))
-    name = next(name for name in others if name not in taken)
-    return {"names": {WEIGHTS_NAME: name}} if WEIGHTS_NAME in taken else {}
+    renamed = {}
+    for own, other in OTHER_NAMES.items():
+        if own in taken:
+            others = (f"{other}{suffix}" for suffix in ("", *(f"_{i}" for i in range(2, len(taken) + 2))))
+            renamed[own] = next(name for name in others if name not in taken)
+    return {"names": renamed} if renamed else {}
 
 
 @cache

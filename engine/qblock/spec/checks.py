@@ -190,7 +190,7 @@ def check_weights(document: Document, spec: Spec) -> None:
 
 def check_since(document: Document, spec: Spec) -> None:
     """Record why rows cannot say since when they are shown, or not under the name that this would have."""
-    if not spec.publish.since:
+    if not spec.shows_since:
         return
     if not spec.lags:
         document.wrong(
@@ -199,12 +199,13 @@ def check_since(document: Document, spec: Spec) -> None:
             "or add `entity: COLUMN`, which says who a row is of",
         )
     name = spec.publish.names.get(SINCE_NAME, SINCE_NAME)
-    taken = next((column for column in spec.attributes if column.casefold() == name.casefold()), None)
+    others = [column for column, attribute in spec.attributes.items() if attribute.role != "identifying"]
+    taken = next((column for column in others if column.casefold() == name.casefold()), None)
     if taken is not None:
         document.wrong(
             ("attributes", taken),
-            f"each row would say under this name, too, since when it is shown; give that another name: publish: "
-            f"{{names: {{{SINCE_NAME}: shown_since}}}}, or write publish: {{since: false}}",
+            f"column {taken} is published, and so would be the version that first showed each row, as {name}; give "
+            f"that another name: publish: {{names: {{{SINCE_NAME}: shown_since}}}}, or write publish: {{since: false}}",
         )
 
 

@@ -247,7 +247,7 @@ class Spec:
     @property
     def shows_since(self) -> bool:
         """Whether each row is published with the version that first showed it."""
-        return self.publish.since
+        return self.lags if self.publish.since is None else self.publish.since
 
     @property
     def weights(self) -> tuple[Fraction, ...]:

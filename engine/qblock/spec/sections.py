@@ -294,8 +294,8 @@ class Search:
 class Publish:
     """Where the release goes. view None: named as the release (a loaded spec has it filled in).
 
-    ranges None: as the version that readers see has them, and as columns where there is none. weights None: as
-    `Spec.shows_weights` says. storage_version None: 1.5.
+    ranges None: as the version that readers see has them, and as columns where there is none. weights, since
+    None: as `Spec.shows_weights` and `Spec.shows_since` say. storage_version None: 1.5.
     """
 
     url: Url | None = key(
@@ -347,8 +347,11 @@ class Publish:
         False,
         default=None,
     )
-    since: Flag = key(
-        "Whether each row says which version first showed it, where versions lag behind.", True, False, default=False
+    since: Flag | None = key(
+        "Whether each row says which version first showed it; unless given, where versions lag behind.",
+        True,
+        False,
+        default=None,
     )
     lock_timeout: Seconds = key("Seconds that readers may have to wait behind a publication.", 1, default=1)
     storage_version: StorageVersion | None = key(
