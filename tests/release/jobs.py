@@ -132,7 +132,7 @@ class Job:
             connection.execute(statement)  # type: ignore[arg-type]
 
     def published(self) -> list[tuple[Any, ...]]:
-        """The rows of the view as they come, without what is derived of them."""
+        """The rows of the view as they come, without what is derived of them, and of the versions."""
         publish = self.settings["publish"]
         schema, view = publish["schema"].strip('"'), publish["view"].strip('"')
         if self.engine == "spark":
@@ -150,7 +150,7 @@ class Job:
         return found
 
 
-DERIVED = ("_low", "_high", "_from", "_until", "people")
+DERIVED = ("_low", "_high", "_from", "_until", "people", "since")
 MakeJob = Callable[..., Job]
 CopyJob = Callable[[str, Callable[[Job], object]], Job]
 
