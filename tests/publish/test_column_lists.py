@@ -11,6 +11,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from release.jobs import ATTRIBUTES, Job, MakeJob
+from release.test_waiting import HOLD_BACK, people_job
 
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
@@ -91,6 +92,23 @@ def test_a_view_of_an_analyst_goes_on_when_columns_are_appended(job: Job, analys
     assert {row[4] for row in job.published()} == {3}
     assert verify(job.spec).problems == ()
     assert job.run().status == "unchanged"
+
+
+def test_a_view_goes_on_when_rows_begin_to_say_since_when_they_are_shown(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
+    job.settings["publish"] |= {"since": False}
+    job.begin()
+    job.change("CREATE VIEW published.of_an_analyst AS SELECT * FROM published.people")
+    job.change("GRANT SELECT (block) ON published.people TO PUBLIC")
+    del job.settings["publish"]["since"]
+    assert job.run().version == 2
+    assert job.query("SELECT since, count(*) FROM published.people GROUP BY since") == [(1, 2)]
+    # Nothing that was built on the view has another column, and who may read one of its columns may read that one.
+    assert job.query("SELECT * FROM published.of_an_analyst ORDER BY value") == [("q", "a"), ("q", "b")]
+    for column, may in (("block", True), ("since", False)):
+        asked = f"SELECT has_column_privilege('public', 'published.people', '{column}', 'SELECT')"
+        assert job.query(asked) == [(may,)]
+    assert not verify(job.spec).problems
 
 
 @pytest.mark.parametrize(
