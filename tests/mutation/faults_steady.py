@@ -26,8 +26,8 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "weights: a version has none but 1",
         "versions/policy/batched.py",
-        "gone, rows, state.stated or {})",
-        "gone, rows)",
+        "gone, rows, state.stated or {}, numbers)",
+        "gone, rows, {}, numbers)",
         tests=("tests/release/test_weights.py::test_weights_that_begin_later_are_those_of_then",),
     ),
     Mutation(

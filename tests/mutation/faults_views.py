@@ -423,4 +423,18 @@ VIEWS: tuple[Mutation, ...] = (
         "    with suppress(ZeroDivisionError):\n",
         tests=("tests/warehouse/test_duckdb_dialect.py::test_a_notebook_without_ipywidgets_has_no_bar_to_hide",),
     ),
+    Mutation(
+        "estimates: a label with other values has only those that are listed",
+        "estimate/columns.py",
+        "            if label in self.complete or value in self.complete:\n",
+        "            if True:\n",
+        tests=("tests/releases/test_estimate.py::test_a_label_of_several_values_counts_by_those_that_are_shown",),
+    ),
+    Mutation(
+        "estimates: what a label is known to have is not surely named",
+        "estimate/columns.py",
+        "        if label in self.complete and self.members[label] <= self._within(values):\n",
+        "        if False:\n",
+        tests=("tests/releases/test_estimate.py::test_a_label_of_several_values_counts_by_those_that_are_shown",),
+    ),
 )

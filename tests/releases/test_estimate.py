@@ -25,8 +25,8 @@ from qblock.releases import Release
 from qblock.results.estimate import Estimate
 
 AGES = range(6)
-REGIONS = {"a": {"a"}, "b": {"b"}, "c": {"c"}, "a or b": {"a", "b"}, "*": {"a", "b", "c"}}
-"""The regions behind each label; a, b and c are of level 0, `a or b` of level 1."""
+REGIONS = {"a": {"a"}, "b": {"b"}, "c": {"c"}, "a or b": {"a", "b"}, "*": {"a", "b", "c", "hidden"}}
+"""The regions behind each label; a, b and c are of level 0, `a or b` of level 1. One is never seen."""
 LEVELS = {"a": 0, "b": 0, "c": 0, "a or b": 1, "*": 2}
 
 
@@ -118,9 +118,17 @@ def columns_of(rows: Sequence[Row]) -> dict[str, Column]:
     counted = {label: shown.count(label) for label in shown}
     return {
         "age": BoundedColumn("age", 1, False, labels),
-        "region": LabelColumn("region", {label: LEVELS[label] for label in counted}, counted),
+        "region": regions_of(counted),
         "cost": ValueColumn("cost", "integer"),
     }
+
+
+def regions_of(rows: Mapping[str, int]) -> LabelColumn:
+    """What `members` and `complete` say of each label."""
+    single = {name for name in rows if REGIONS[name] == {name}}
+    members = {label: frozenset(REGIONS[label] & single) for label in rows if label != "*"}
+    complete = [label for label in members if REGIONS[label] <= single]
+    return LabelColumn("region", {label: LEVELS[label] for label in rows}, rows, members, complete)
 
 
 def label_of(row: Row) -> str:
@@ -161,8 +169,8 @@ def test_the_truth_is_between(what: str, column: str | None, data: st.DataObject
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_nothing_narrower_is_certain(what: str, column: str | None, data: st.DataObject) -> None:
-    """All that may be true of all rows, tried out: regions of one level have none in common, others may have."""
-    rows = [row for row in data.draw(tables(hidden=False)) if row.region_label != "a or b"]
+    """All that may be true of all rows, tried out, also of labels that stand for several regions."""
+    rows = data.draw(tables(hidden=False))
     where = data.draw(conditions(rows))
     given_ = estimated(rows, what, column, where)
     every = list(itertools.product(*(worlds(row, where, column) for row in rows)))
@@ -184,6 +192,19 @@ def test_a_count_is_expected_where_each_age_of_a_label_is_as_likely(data: st.Dat
     # Within a label the parts of a list of ages are known one by one.
     assert estimated(rows, "count", None, where).expected == pytest.approx(sum(counts))
     assert estimated(rows, "sum", "age", where).expected == pytest.approx(sum(sums))
+
+
+def test_a_label_of_several_values_counts_by_those_that_are_shown() -> None:
+    """Three of a, one of b and four of `a or b`, of whom three quarters are expected to be of a."""
+    labels = ["a"] * 3 + ["b"] + ["a or b"] * 4 + ["c"]
+    rows = [Row(0, (0, 1), min(REGIONS[label]), label, 1) for label in labels]
+    assert ends(estimated(rows, "count", None, {"region": "a"})) == (3, 6, 7)
+    assert ends(estimated(rows, "count", None, {"region": ["a", "b"]})) == (8, 8, 8)
+    assert ends(estimated(rows, "count", None, {"region": "a or b"})) == (8, 8, 8)
+    assert ends(estimated(rows, "count", None, {"region": "c"})) == (1, 1, 1)
+    # Of two groups whose values nobody sees by themselves one may have what the other has.
+    groups = LabelColumn("region", {"x": 1, "y": 2}, {"x": 1, "y": 1}, {"x": frozenset(), "y": frozenset()})
+    assert groups.meets("x", with_condition(groups, "y")).possibly
 
 
 def visits(make_job: MakeJob, **settings_: Any) -> Job:  # noqa: F811

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -103,18 +103,26 @@ class BoundedColumn:
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """A quasi-identifier with labels alone. levels: of each published label, None for one of a recoding map; rows: of
-    each published label."""
+    """A quasi-identifier with labels alone.
+
+    By each published label, levels: None for one of a recoding map; rows: how many have it; members: its values that
+    are published labels themselves, left out where they are not listed; complete: the labels without other values.
+    """
 
     name: str
     levels: Mapping[str, int | None]
     rows: Mapping[str, int]
+    members: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    complete: Collection[str] = ()
     known: dict[Values, float] = field(default_factory=dict)
     """The share of each condition among the rows of labels that decide it."""
 
     def meets(self, text: Text, condition: Condition) -> Meets:
-        surely, possibly = self._decided(text or "", condition.values)
-        share = 1.0 if surely else self._share(condition.values) if possibly else 0.0
+        label, values = text or "", condition.values
+        surely, possibly = self._decided(label, values)
+        share = 1.0 if surely else 0.0
+        if possibly and not surely:
+            share = self._of_members(label, values) if label in self.complete else self._share(values)
         return Meets(surely, possibly, share)
 
     def number(self, text: Text, condition: Condition | None) -> Number | None:
@@ -123,12 +131,29 @@ class LabelColumn:
     def _decided(self, label: str, values: Values) -> tuple[bool, bool]:
         if label in values:
             return True, True
+        if label in self.complete and self.members[label] <= self._within(values):
+            return True, True
         return False, any(self._may_share(label, str(value)) for value in values)
+
+    def _within(self, values: Values) -> frozenset[str]:
+        """What is known to be a value of one of these labels."""
+        return frozenset().union(*(self.members.get(str(value), ()) for value in values))
 
     def _may_share(self, label: str, value: str) -> bool:
         """Whether two labels may have a value in common: those of one level have none."""
+        own, other = self.members.get(label), self.members.get(value)
+        if own is not None and other is not None:
+            if own & other:
+                return True
+            if label in self.complete or value in self.complete:
+                return False
         level = self.levels[label]
         return label == TOP or level is None or level != self.levels[value]
+
+    def _of_members(self, label: str, values: Values) -> float:
+        """The share of a label that these are, if its rows are as those that show its values themselves."""
+        own = self.members[label]
+        return sum(self.rows[name] for name in own & self._within(values)) / sum(self.rows[name] for name in own)
 
     def _share(self, values: Values) -> float:
         if values not in self.known:

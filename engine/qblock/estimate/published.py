@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from datetime import date
@@ -94,7 +95,9 @@ class PublishedView:
     def _labelled(self, name: str) -> LabelColumn:
         own = [entry for entry in self._levels if entry["column_name"] == name]
         levels = {entry["label"]: entry["level"] for entry in own}
-        return LabelColumn(name, levels, {entry["label"]: entry["rows"] for entry in own})
+        members = {entry["label"]: frozenset(json.loads(entry["members"])) for entry in own if entry["members"]}
+        complete = [entry["label"] for entry in own if entry["complete"]]
+        return LabelColumn(name, levels, {entry["label"]: entry["rows"] for entry in own}, members, complete)
 
     def _of_dates(self, row: Mapping[str, Any]) -> bool:
         return row["source_type"] in DATES or row["column_name"] in self._dates
