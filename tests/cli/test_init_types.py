@@ -170,6 +170,18 @@ def test_a_csv_file_is_searched_by_its_numbers_and_dates(
     assert "column age: 120 values are not a whole number, the first in row 1 below the header" in later.err
 
 
+def test_what_is_published_beside_columns_gets_a_name_that_none_of_them_has(
+    qblock: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    years = [str(2000 + i % 9) for i in range(120)]
+    write(tmp_path, "people.csv", {**table_of(120), "Since": years, "shown_since": years})
+    assert qblock("init", "people.csv", "--sensitive", "diagnosis", "--directory", "made").status == 0
+    spec = load_spec(tmp_path / "made" / "release.yaml")
+    assert (spec.shows_since, spec.publish.names) == (True, {"weight": "share_present", "since": "shown_since_2"})
+    assert qblock("search", "made/release.yaml", "--quiet").status == 0
+
+
 @pytest.mark.either_engine
 def test_whole_numbers_are_that_in_a_column_of_decimals(
     qblock: Any, warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from qblock.release.erase import erase
@@ -44,12 +46,17 @@ def test_batches_that_no_version_has_shown_go_before_any_other(
     assert counts(job) == {"q:a": 5, "q:b": 5, "q:c": 2, "q:d": 2}
 
 
-def test_a_batch_that_makes_no_other_rows_holds_nothing_up(make_job: MakeJob) -> None:
+@pytest.mark.parametrize("since", [False, True])
+def test_a_batch_that_makes_no_other_rows_holds_nothing_up(make_job: MakeJob, since: bool) -> None:
+    """Four people exchange values: the rows are the same ones, but for the version that first showed them."""
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.settings["publish"] |= {"since": since}
     job.run()
     change(job, "b", "p00", "p02")
     change(job, "a", "p01", "p03")
-    assert (job.run().status, job.run().waiting) == ("unchanged", {})
+    assert (job.run().status, job.run().waiting) == ("published" if since else "unchanged", {})
+    if since:
+        assert Counter(job.query("SELECT since FROM published.people")) == {(1,): 12, (2,): 4}
     insert(job, "t:q:a u:q:b")
     assert (job.run().status, counts(job)) == ("published", {"q:a": 9, "q:b": 9})
 
