@@ -10,10 +10,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.duckdb import dialect as duckdb_session
 from qblock.ledger.events import Event, Guarantee, chain_digest, event_row, guarantee_rows
 from qblock.ledger.schema import Tables
 from qblock.version import __version__
-from qblock.warehouse import duckdb_session
 
 RELEASE = "people"
 TABLES = Tables(None)

@@ -25,9 +25,9 @@ import sqlalchemy as sa
 from benchmarks.children import run
 from benchmarks.received import Received
 from qblock.api import Release
+from qblock.engines.duckdb.adapter import DuckdbAdapter
+from qblock.engines.spark import client as spark_client
 from qblock.spec import load_spec
-from qblock.warehouse import spark_client
-from qblock.warehouse.duckdb import DuckdbFacts
 
 SPEC = """version: 1
 release: people
@@ -196,7 +196,7 @@ def grouped(source: Cluster | File) -> float:
 def released(path: Path) -> dict[str, Any]:
     """One run of the job in this process, and the bytes that came to it from the cluster."""
     received = Received()
-    DuckdbFacts.keeps_secrets = False  # as a cluster's
+    DuckdbAdapter.keeps_secrets = False  # as a cluster's
     published = Release(load_spec(path)).publish()
     return {"status": published.status, "bytes": received.bytes}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from qblock.warehouse import spark
+from qblock.engines.spark import session as spark
 
 
 class Received:

@@ -79,7 +79,7 @@ def ask(path: Path) -> dict[str, Any]:
     imported = time.perf_counter()
     metrics, statements = Stopwatch(), Stopwatch()
     metrics.wrap("qblock.search.utility", "Metrics", "of", "rank", "bound")
-    statements.wrap("qblock.warehouse.protocol", "Session", *SESSION)
+    statements.wrap("qblock.engines.sql_session", "SqlSession", *SESSION)
     clock = Clock(url_of(load_spec(path)))
     used, began = clock.cpu(), time.perf_counter()
     with open_task(load_spec(path)) as task:

@@ -22,9 +22,11 @@ import sqlalchemy as sa
 
 from benchmarks.children import run
 from benchmarks.received import Received
+from qblock.engines.from_spec import warehouse_of
+from qblock.engines.spark import client as spark_client
+from qblock.engines.tables import TableName
 from qblock.search.run import open_task, run_search
 from qblock.spec import load_spec
-from qblock.warehouse import TableName, spark_client, warehouse_of
 
 ROLL_UPS = ("warehouse", "local")
 COLUMNS = {"age": 72, "zip": 1000, "sex": 2, "job": 40, "country": 30, "ill": 12}

@@ -8,8 +8,9 @@ import sqlalchemy as sa
 
 from benchmarks.clock import Clock, Taken, medians
 from benchmarks.runner import url_of
+from qblock.engines.from_spec import warehouse_of
+from qblock.engines.tables import TableName
 from qblock.spec import load_spec
-from qblock.warehouse import TableName, warehouse_of
 
 
 def one_group_by(path: Path, runs: int = 5) -> Taken:

@@ -36,8 +36,8 @@ from migrated import replaying
 from spark_cluster import spark_url  # noqa: F401
 from spark_tables import spark_database, spark_searched, spark_server  # noqa: F401
 
-from qblock.warehouse import duckdb_session
-from qblock.warehouse.spark_facts import SparkFacts
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.spark.adapter import SparkAdapter
 
 # A limit of time would fail where the machine is busy.
 settings.register_profile("suite", deadline=None)
@@ -134,7 +134,7 @@ def rolled_up(request: pytest.FixtureRequest) -> Iterator[None]:
     """On Spark frequency sets are rolled up on the cluster in half of the tests, in this process in the others."""
     with pytest.MonkeyPatch.context() as patched:
         if on_spark.rolls_up_there(request.node):
-            patched.setattr(SparkFacts, "statements_are_jobs", False)
+            patched.setattr(SparkAdapter, "statements_are_jobs", False)
         yield
 
 

@@ -34,7 +34,7 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from qblock.warehouse import duckdb_session
+from qblock.engines.duckdb import dialect as duckdb_session
 
 Warehouse = Callable[..., str]
 OLDEST = "postgresql15"

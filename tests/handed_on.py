@@ -17,7 +17,8 @@ import sqlalchemy as sa
 from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict
 
-from qblock.warehouse import pooler, postgresql_session
+from qblock.engines.postgresql import pooler
+from qblock.engines.postgresql import session as postgresql_session
 
 Key = tuple[Any, ...]
 _free: dict[Key, list[Any]] = {}

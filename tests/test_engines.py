@@ -13,7 +13,8 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from qblock.warehouse import TableName, open_warehouse
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
 
 COLUMNS = {'a "b"': [1, None, 3], "ward": ["x", None, "ü\t'"], "day": [date(2024, 1, 2), None, None], "n": [1, 2, 3]}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from qblock.engines.driver_errors import explained as explained
     from qblock.files import OwnFile as OwnFile
     from qblock.hierarchy.files import LAYOUTS as LAYOUTS
     from qblock.hierarchy.files import Layout as Layout
@@ -84,7 +85,6 @@ if TYPE_CHECKING:
     from qblock.tables.audited import audit as audit
     from qblock.tables.profiled import profile as profile
     from qblock.tables.profiled import propose_spec as propose_spec
-    from qblock.warehouse.driver_errors import explained as explained
 
 _MODULES = {
     "qblock.files": "OwnFile",
@@ -115,7 +115,7 @@ _MODULES = {
     "qblock.tables.anonymized": "anonymize",
     "qblock.tables.audited": "audit",
     "qblock.tables.profiled": "profile propose_spec",
-    "qblock.warehouse.driver_errors": "explained",
+    "qblock.engines.driver_errors": "explained",
 }
 """Where each name is defined: it is imported when it is first used, so that a search does not wait for the job."""
 

@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 
 def _explained(error: BaseException) -> QblockError | None:
     """Our error for a driver's, whose engines are imported for one alone."""
-    from qblock.warehouse.driver_errors import explained
+    from qblock.engines.driver_errors import explained
 
     return explained(error)
 
@@ -483,9 +483,10 @@ class Release:
     def own_files(self) -> Iterator[OwnFile]:
         """The files that the release lives on, which nothing else may be written to: spec, source, release file,
         hierarchies, private folder."""
+        from qblock.engines.engine import database_file
+        from qblock.engines.registry import engine_of, parse_url
+        from qblock.engines.source_files import found_files
         from qblock.ledger.stores import has_store, store_of
-        from qblock.warehouse.engines import database_file, engine_of, parse_url
-        from qblock.warehouse.source_files import found_files
 
         spec = self.spec
         yield OwnFile(spec.path, "the spec")

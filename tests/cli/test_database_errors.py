@@ -16,12 +16,13 @@ from psycopg import sql
 from release.jobs import Job
 
 from qblock.cli.app import run
+from qblock.engines.duckdb.faults import explain_duckdb
+from qblock.engines.postgresql.faults import explain_postgresql
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
 from qblock.errors import Busy, InputError, QblockError
 from qblock.ledger.history import history
 from qblock.releases import Release
-from qblock.warehouse import TableName, open_warehouse
-from qblock.warehouse.faults import explain_duckdb
-from qblock.warehouse.postgresql_faults import explain_postgresql
 
 pytestmark = pytest.mark.every_postgresql
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from qblock.api import propose_spec
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
 from qblock.profiling import people, profiles
 from qblock.profiling.columns import Proposal, propose
 from qblock.profiling.people import Candidate
-from qblock.warehouse import TableName, open_warehouse
 
 ROWS = 12_000
 NAMES = ("visit_id", "patient_id", "note", "zip", "amount", "ward")

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
 from qblock.profiling import derived
 from qblock.profiling.columns import propose
 from qblock.profiling.profiles import Table, profile
-from qblock.warehouse import TableName, open_warehouse
 
 pytestmark = pytest.mark.either_engine
 ROWS = 400

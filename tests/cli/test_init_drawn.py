@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
 from qblock.profiling import unique_sets
 from qblock.profiling.profiles import Table
 from qblock.profiling.unique_sets import Sample
-from qblock.warehouse import TableName, open_warehouse
 
 DRAWN = 60
 NAMES = ("patient_id", "age", "sex", "ward")

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from qblock.engines.copied import CopiedWarehouse
+from qblock.engines.source_files import FileTable
+from qblock.engines.tables import TableName
 from qblock.errors import InputError
 from qblock.profiling.text_types import recognize
 from qblock.spec import load_spec
 from qblock.spec.source_file import column_type
-from qblock.warehouse import TableName
-from qblock.warehouse.copied import CopiedWarehouse
-from qblock.warehouse.source_files import FileTable
 
 COLUMNS = {
     "number": ["1", "2", "", "30"],

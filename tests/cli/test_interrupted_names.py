@@ -15,7 +15,7 @@ from integration.sources import execute
 from release.jobs import PEOPLE
 from release.logins import own_login
 
-from qblock.warehouse.faults import interrupted
+from qblock.engines.duckdb.faults import interrupted
 
 pytestmark = pytest.mark.either_engine
 

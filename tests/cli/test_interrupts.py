@@ -22,7 +22,7 @@ from qblock.search.task import Task
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 START = """
 from qblock.cli import main
-from qblock.warehouse.protocol import Session
+from qblock.engines.session import Session
 
 stored = Session.store
 

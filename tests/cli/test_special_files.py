@@ -20,9 +20,9 @@ from faults.nursery import Nursery
 from release.jobs import ATTRIBUTES, PEOPLE, Job, new_job
 
 from qblock import files
+from qblock.engines.duckdb.dialect import check_database, logs_of
 from qblock.errors import InputError, QblockError
 from qblock.files import check_file, problem_of, read_input
-from qblock.warehouse.duckdb_session import check_database, logs_of
 
 SECONDS = 60
 """Longer than any command takes."""

@@ -16,13 +16,12 @@ import sqlalchemy as sa
 
 import qblock
 from qblock.cli.app import run
+from qblock.engines.faults import shown_url
+from qblock.engines.registry import open_warehouse, parse_url
 from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import store_of_url
 from qblock.spec import read_spec
 from qblock.spec.urls import has_password, url_problem
-from qblock.warehouse import open_warehouse
-from qblock.warehouse.engines import parse_url
-from qblock.warehouse.faults import shown_url
 
 SPECIAL = "@:/?#%[]&=+;,!$'()* \\\"<>^`{}|~.-_"
 PIECE = 4
@@ -218,4 +217,4 @@ def test_one_function_renders_urls() -> None:
             r"render_as_string|\{(place\.|self\.)?_?url(\.url)?(![rs])?\}|str\((\w+\.)*url\)", file.read_text("utf-8")
         )
     ]
-    assert renders == ["warehouse/faults.py"]
+    assert renders == ["engines/faults.py"]

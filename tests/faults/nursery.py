@@ -118,7 +118,7 @@ def _serve() -> None:
     import qblock.release.verify
     import qblock.releases  # noqa: F401
     from faults import points  # noqa: F401
-    from qblock.warehouse import duckdb_session
+    from qblock.engines.duckdb import dialect as duckdb_session
 
     if THREADS in os.environ:
         duckdb_session.SETTINGS["threads"] = os.environ[THREADS]

@@ -19,13 +19,14 @@ from release.state import crosswalk
 
 from faults import full_disk, small_disk
 from faults.nursery import Nursery
+from qblock.engines import memory
+from qblock.engines.duckdb.dialect import logs_of
+from qblock.engines.duckdb.faults import explain_duckdb
+from qblock.engines.registry import open_warehouse
 from qblock.errors import QblockError
 from qblock.ledger.history import history
 from qblock.ledger.stores.files import DuckdbFile
 from qblock.release.verify import verify
-from qblock.warehouse import memory, open_warehouse
-from qblock.warehouse.duckdb_session import logs_of
-from qblock.warehouse.faults import explain_duckdb
 
 AMOUNTS = {"none": ["0.4", "1.2"], "episodes": ["0.2", "1.8"]}
 """MB: the ledger, the crosswalk, the private copy or the file beside the target cannot be written, or what a log holds

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 from release.jobs import Job, MakeJob, make_job  # noqa: F401
 
+from qblock.engines.session import Session
 from qblock.publish.targets.duckdb import DuckdbTarget
-from qblock.warehouse.protocol import Session
 
 PEOPLE = 600
 CITIES = 120

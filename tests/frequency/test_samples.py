@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from integration.sources import Rows, from_file, opened, sensitive, suppressed
 
+from qblock.engines.duckdb import dialect as duckdb_session
 from qblock.frequency import hubs, sets
 from qblock.frequency.sets import SAMPLED, Portion
 from qblock.search.run import run_search
-from qblock.warehouse import duckdb_session
 
 pytestmark = pytest.mark.either_engine
 

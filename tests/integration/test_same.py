@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from integration.sources import opened, quoted
+from qblock.engines.tables import TableName
 from qblock.errors import InputError
 from qblock.search.run import run_search
 from qblock.spellings import PARTS, plain
 from qblock.tables.audited import audit
-from qblock.warehouse.protocol import TableName
 
 pytestmark = [
     pytest.mark.either_engine,
@@ -126,7 +126,7 @@ def test_what_is_no_text_or_too_much_of_it_is_refused(
     said = r"spec\.yaml:\d+: column n is of type .*, and spellings are of text; remove `same`"
     with pytest.raises(InputError, match=said), opened(url, "t", {"n": {**QUASI, "same": ["case"]}}, tmp_path):
         pass
-    monkeypatch.setattr("qblock.warehouse.spelled.MOST_EDGES", 0)
+    monkeypatch.setattr("qblock.engines.spelled.MOST_EDGES", 0)
     said = r"1 values of column town are spelled otherwise than they are read; valid: at most 0\. Write them alike"
     with pytest.raises(InputError, match=said), opened(url, "t", {"town": {**QUASI, "same": ["case"]}}, tmp_path):
         pass

@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from integration.sources import opened, quoted
+from qblock.engines.tables import TableName
 from qblock.errors import InputError
 from qblock.search.run import run_search
 from qblock.tables.audited import audit
-from qblock.warehouse.protocol import TableName
 
 pytestmark = pytest.mark.either_engine
 

@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from integration.sources import opened, quoted
+from qblock.engines.condition import Where
+from qblock.engines.duckdb.adapter import DuckdbWarehouse
+from qblock.engines.tables import Column, TableName
 from qblock.errors import InputError, Refused
 from qblock.releases import Release
 from qblock.search.run import open_task
 from qblock.spec import spec_of
 from qblock.spec.condition import condition_of
-from qblock.warehouse.condition import Where
-from qblock.warehouse.duckdb import DuckdbWarehouse
-from qblock.warehouse.protocol import Column, TableName
 
 pytestmark = pytest.mark.either_engine
 

@@ -16,6 +16,8 @@ from release.jobs import ATTRIBUTES, CopyJob, Job
 from release.logins import OwnLogin, own_login
 
 from qblock.cli.app import run
+from qblock.engines.postgresql import lock_waits
+from qblock.engines.postgresql import session as postgresql_session
 from qblock.errors import Busy
 from qblock.ledger import schema
 from qblock.ledger.history import history
@@ -27,7 +29,6 @@ from qblock.release.retire import retire
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.versions.crosswalk import prepare
-from qblock.warehouse import lock_waits, postgresql_session
 
 pytestmark = [pytest.mark.every_postgresql(alone=True), pytest.mark.usefixtures("postgresql_version")]
 

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from migrated import one_more
 
+from qblock.engines.postgresql import lock_waits
 from qblock.errors import Busy, QblockError
 from qblock.ledger import schema
 from qblock.ledger.chain import record
@@ -18,7 +19,6 @@ from qblock.ledger.events import Event
 from qblock.ledger.schema import tables
 from qblock.ledger.store import Store
 from qblock.resources import migrations_directory
-from qblock.warehouse import lock_waits
 
 pytestmark = pytest.mark.every_postgresql
 

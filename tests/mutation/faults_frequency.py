@@ -11,7 +11,7 @@ ARRAYS = "tests/frequency/test_arrays.py"
 FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
         "packing: NULL has no key",
-        "warehouse/queries.py",
+        "engines/queries.py",
         "cases.append((raw.is_(None), sa.literal_column(str(null))))",
         'cases.append((raw.is_(None), sa.literal_column("0")))',
         tests=(f"{SETS}::test_values_without_a_leaf_become_one_where_the_spec_says_so",),
@@ -74,7 +74,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "portions: the first one again and again",
-        "warehouse/queries.py",
+        "engines/queries.py",
         "sa.literal_column(str(sample.number))",
         'sa.literal_column("0")',
         tests=(f"{SAMPLES}::test_portions_are_all_blocks_once",),
@@ -95,7 +95,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "threads: an interrupt lets the next statement begin",
-        "warehouse/duckdb_session.py",
+        "engines/duckdb/dialect.py",
         "            self._ended = True\n",
         "",
         tests=(
@@ -104,7 +104,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "threads: what was shared stays",
-        "warehouse/duckdb.py",
+        "engines/duckdb/adapter.py",
         "if session is not None and session.committed:",
         "if session is None:",
         tests=("tests/warehouse/test_beside.py::test_nothing_that_was_shared_is_there_in_the_next_snapshot",),
@@ -163,7 +163,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "sizes: those below are not all",
-        "warehouse/queries.py",
+        "engines/queries.py",
         "    small = blocks.c.n < sa.literal_column(str(least))",
         "    small = blocks.c.n < sa.literal_column(str(least - 1))",
         tests=(f"{SAMPLES}::test_hubs_and_samples_change_no_answer",),

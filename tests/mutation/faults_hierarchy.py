@@ -179,7 +179,7 @@ HIERARCHY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "leaves: a type holds one more",
-        "warehouse/values.py",
+        "engines/values.py",
         "    return -(2 ** (bits - 1)) <= least and most < 2 ** (bits - 1)\n",
         "    return -(2 ** (bits - 1)) <= least and most <= 2 ** (bits - 1)\n",
         tests=("tests/source/test_many_leaves.py",),

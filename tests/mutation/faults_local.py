@@ -10,21 +10,21 @@ LOCAL = "tests/source/test_local.py"
 ROLLED_UP: tuple[Mutation, ...] = (
     Mutation(
         "pull: the last pages are left out",
-        "warehouse/postgresql.py",
+        "engines/postgresql/adapter.py",
         "AND ctid < format('(%s,0)', page + {pages})::tid)",
         "AND ctid < format('(%s,0)', least(page + {pages}, {number}) - 1)::tid)",
         tests=(f"{PULL}::test_every_row_once",),
     ),
     Mutation(
         "pull: a word that is unknown is left out",
-        "warehouse/postgresql.py",
+        "engines/postgresql/adapter.py",
         "            if len({len(column) for column in piece.values()}) > 1:\n",
         "            if False:\n",
         tests=(f"{PULL}::test_a_null_is_not_left_out",),
     ),
     Mutation(
         "pull: a rest below a part is left out",
-        "warehouse/queries.py",
+        "engines/queries.py",
         "    if count:\n        yield",
         "    if count >= values:\n        yield",
         tests=(f"{PULL}::test_every_row_once",),

@@ -200,7 +200,7 @@ PUBLISH: tuple[Mutation, ...] = (
     ),
     Mutation(
         "grants: a name ends its line of the script",
-        "warehouse/rights.py",
+        "engines/rights.py",
         "{' '.join(text.splitlines())}",
         "{text}",
         tests=("tests/publish/test_needs.py::test_names_are_quoted_and_none_ends_its_line",),

@@ -151,7 +151,7 @@ STATEMENTS = (
     ),
     Mutation(
         "predicates: values outside of the domain are dropped",
-        "warehouse/queries.py",
+        "engines/queries.py",
         "joined = joined.outerjoin(dimension.table",
         "joined = joined.join(dimension.table",
         tests=("tests/search/test_guards.py::test_a_table_that_does_not_fit_is_refused",),

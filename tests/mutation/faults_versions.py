@@ -277,7 +277,7 @@ VERSIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "types: floats of two widths write values alike",
-        "warehouse/values.py",
+        "engines/values.py",
         "return same and is_single(left) == is_single(right)",
         "return same",
         tests=("tests/release/test_retype_crosswalk.py::test_releases_of_one_audience_write_values_alike",),

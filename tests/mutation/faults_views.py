@@ -251,7 +251,7 @@ VIEWS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "helper views on Spark: one that shows something else is intact",
-        "warehouse/spark_catalog.py",
+        "engines/spark/catalog.py",
         'return told.startswith(f"Comment: {mark}\\nView Text: {text}\\nView Original Text: ")',
         'return told.startswith(f"Comment: {mark}\\n")',
         tests=(f"{ON_SPARK}::test_what_is_told_of_a_view_is_what_it_says_and_shows",),
@@ -418,7 +418,7 @@ VIEWS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "notebooks: DuckDB must be able to hide its progress",
-        "warehouse/duckdb_session.py",
+        "engines/duckdb/dialect.py",
         "    with suppress(duckdb.InvalidInputException):\n",
         "    with suppress(ZeroDivisionError):\n",
         tests=("tests/warehouse/test_duckdb_dialect.py::test_a_notebook_without_ipywidgets_has_no_bar_to_hide",),

@@ -41,6 +41,7 @@ RUN = {
     ("docs/how-to/first-hour-on-spark.md", "python"): "tests/publish/test_spark_first_hour.py",
     ("docs/how-to/first-hour-on-spark.md", "yaml"): "tests/publish/test_spark_first_hour.py",
     ("docs/how-to/add-a-command.md", "python"): "tests/project/test_how_to_command.py",
+    ("docs/how-to/add-an-engine.md", "python"): "tests/project/test_how_to_engine.py",
     ("docs/how-to/add-a-report-page.md", "python"): "tests/project/test_how_to_page.py",
     ("docs/how-to/add-a-hierarchy-form.md", "python"): "tests/project/test_how_to.py",
     ("docs/how-to/add-a-metric.md", "python"): "tests/project/test_how_to.py",

@@ -1,4 +1,4 @@
-"""What differs between engines is in their own files: three registries know them, and nobody else asks for a name."""
+"""What differs between engines is in their own folders: three registries know them, and nobody else asks for a name."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import qblock
+from qblock.engines.registry import ENGINES
 from qblock.ledger.schema import SQLITE
 from qblock.ledger.stores import STORES
 from qblock.publish.targets import TARGETS
 from qblock.spec.urls import OF_FILES
-from qblock.warehouse.engines import ENGINES
 
 PACKAGE = Path(qblock.__file__).parent
-OWN = ("warehouse", "ledger/stores", "publish/targets", "demo")
+OWN = ("engines", "ledger/stores", "publish/targets", "demo")
 """Rooms that may name engines; demo makes a database of one."""
 CLASSES = {
     "DuckdbTarget",
@@ -61,8 +61,8 @@ def test_a_comparison_would_be_found() -> None:
 
 def test_the_registries_have_the_same_engines() -> None:
     assert {name for name, engine in ENGINES.items() if engine.stores} == set(STORES)
-    assert set(ENGINES) == set(TARGETS)
+    assert {name for name, engine in ENGINES.items() if engine.publishes} == set(TARGETS)
     files = {scheme for engine in ENGINES.values() if engine.is_file for scheme in engine.schemes}
     assert files | {SQLITE} == set(OF_FILES)
     for name, engine in ENGINES.items():
-        assert engine.facts.name == name
+        assert engine.adapter.name == name

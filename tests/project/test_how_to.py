@@ -31,6 +31,7 @@ def follow(page: str, copy: Path) -> set[str]:
         path = copy / name
         if not after:
             assert not path.exists(), f"{page}: {name} is there already"
+            path.parent.mkdir(exist_ok=True)
             path.write_text(block, "utf-8")
             continue
         lines = path.read_text("utf-8").splitlines(keepends=True)

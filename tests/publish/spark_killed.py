@@ -14,10 +14,10 @@ import sys
 from typing import Any
 
 from qblock.api import Release
+from qblock.engines.spark.catalog import SparkCatalog
+from qblock.engines.spark.client import Frame
+from qblock.engines.spark.session import SparkSession
 from qblock.ledger.stores.files import FileStore
-from qblock.warehouse.spark import SparkSession
-from qblock.warehouse.spark_catalog import SparkCatalog
-from qblock.warehouse.spark_client import Frame
 
 CHANGES = ("make_schema", "write", "make_empty", "mark", "show", "say", "drop")
 

@@ -14,6 +14,7 @@ from release.jobs import ATTRIBUTES, Job, MakeJob
 from release.test_waiting import HOLD_BACK, people_job
 
 from qblock.cli.app import run
+from qblock.engines.postgresql import lock_waits
 from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
 from qblock.publish.targets.postgresql import PostgresqlTarget
@@ -22,7 +23,6 @@ from qblock.release.log import Reporter
 from qblock.release.preview import preview
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
-from qblock.warehouse import lock_waits
 
 pytestmark = [
     pytest.mark.every_postgresql(alone=True),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from release.jobs import Job, MakeJob
 
+from qblock.engines.tables import Column
 from qblock.errors import InputError
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.bounds import Reader
@@ -15,7 +16,6 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.publish.bounds import Bound
 from qblock.release.verify import verify
 from qblock.releases import Release
-from qblock.warehouse.protocol import Column
 
 pytestmark = pytest.mark.either_engine
 

@@ -11,8 +11,9 @@ import duckdb
 import numpy as np
 import pytest
 
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
 from qblock.publish.digest import relation_mark
-from qblock.warehouse import TableName, open_warehouse
 
 Rows = Sequence[tuple[Any, Any]]
 Mark = Callable[..., list[str]]

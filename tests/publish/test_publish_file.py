@@ -14,11 +14,11 @@ import duckdb
 import pytest
 from release.jobs import PEOPLE, Job, MakeJob
 
+from qblock.engines.session import Session
 from qblock.errors import Busy, InputError, QblockError
 from qblock.publish.helpers import KINDS
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.release.verify import verify
-from qblock.warehouse.protocol import Session
 
 
 @pytest.fixture

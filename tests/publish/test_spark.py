@@ -13,11 +13,11 @@ import pytest
 
 from publish.spark_releases import ON_SPARK, tables, written
 from qblock.api import Release
+from qblock.engines.spark.catalog import SparkCatalog
 from qblock.errors import InputError, QblockError, Refused
 from qblock.publish.targets.spark_helpers import BESIDE
 from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions
 from qblock.spec import Spec
-from qblock.warehouse.spark_catalog import SparkCatalog
 
 pytestmark = pytest.mark.spark
 

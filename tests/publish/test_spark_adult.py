@@ -18,8 +18,8 @@ from publish.three_engines import Three, searched
 from qblock.api import audit
 from qblock.demo.people import generate, hierarchies, next_week
 from qblock.demo.write import spec_text
-from qblock.warehouse.duckdb import DuckdbFacts
-from qblock.warehouse.postgresql import PostgresqlFacts
+from qblock.engines.duckdb.adapter import DuckdbAdapter
+from qblock.engines.postgresql.adapter import PostgresqlAdapter
 
 pytestmark = pytest.mark.spark
 
@@ -127,7 +127,7 @@ def test_people_of_the_demo(
     """Two runs of the demo's steady job, with the keys and hashes that a cluster has on every engine: in the small
     groups of a map a week's newcomers wait; with ten weeks' there is a second version of a node."""
     same_keys(monkeypatch)
-    for facts in (DuckdbFacts, PostgresqlFacts):
+    for facts in (DuckdbAdapter, PostgresqlAdapter):
         monkeypatch.setattr(facts, "keeps_secrets", False)
     spec = yaml.safe_load(spec_text(False))
     for part in ("version", "release", "source", "publish"):

@@ -15,9 +15,10 @@ from release.test_checks import people
 from release.test_group_checks import homes
 
 from publish.spark_releases import ON_SPARK, written
+from qblock.engines.session import Session
+from qblock.engines.spelled import Same, Spellings
+from qblock.engines.tables import TableName
 from qblock.search.run import open_task
-from qblock.warehouse.protocol import Session, TableName
-from qblock.warehouse.spelled import Same, Spellings
 
 pytestmark = pytest.mark.spark
 HEAD = 'version: 1\nrelease: people\nsource: {{url: "{url}", table: {table}}}\n'

@@ -15,9 +15,9 @@ from warehouse.test_spark_losses import Killer
 
 from publish.spark_releases import ON_SPARK, written
 from qblock.api import Release
+from qblock.engines.spark.catalog import SparkCatalog
+from qblock.engines.spark.session import SparkSession
 from qblock.publish.targets.spark_helpers import BESIDE
-from qblock.warehouse.spark import SparkSession
-from qblock.warehouse.spark_catalog import SparkCatalog
 
 pytestmark = pytest.mark.spark
 

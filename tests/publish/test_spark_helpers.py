@@ -14,10 +14,10 @@ import pytest
 from publish.spark_releases import ON_SPARK, tables, written
 from publish.test_spark import on_spark, people, seen
 from qblock.api import Release
+from qblock.engines.spark.catalog import SparkCatalog
 from qblock.errors import InputError, QblockError
 from qblock.publish.helpers import KINDS
 from qblock.publish.targets.spark_helpers import SparkHelpers
-from qblock.warehouse.spark_catalog import SparkCatalog
 
 pytestmark = pytest.mark.spark
 

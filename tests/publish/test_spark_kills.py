@@ -143,7 +143,7 @@ SWAPS = 1000 if EVERYTHING else 60
 SWAP = """
 import sys
 from pyspark.sql.connect.session import SparkSession
-from qblock.warehouse.spark_catalog import SparkCatalog
+from qblock.engines.spark.catalog import SparkCatalog
 catalog = SparkCatalog(SparkSession.builder.remote(sys.argv[1]).create())
 for i in range(int(sys.argv[2]), 10**6):
     catalog.show("published", "swapped", f"SELECT `ill` FROM `published`.`s{i % 2}`", "unused")

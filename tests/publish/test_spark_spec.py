@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from qblock.engines.spark.adapter import SparkDialect
+from qblock.engines.spark.catalog import Entry, _tells, same_path, within
+from qblock.engines.spark.client import path_literal
 from qblock.errors import InputError, Refused
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.stores import store_of
 from qblock.publish.targets import target_of
 from qblock.publish.targets.spark_helpers import SparkHelpers
 from qblock.spec import Spec, load_spec, spec_digest
-from qblock.warehouse.spark_catalog import Entry, _tells, same_path, within
-from qblock.warehouse.spark_client import path_literal
-from qblock.warehouse.spark_facts import SparkDialect
 
 PRIVATE = "private: {url: sqlite:///qblock/ledger.sqlite, path: /data/private}"
 PUBLISH = "publish: {path: /data/published, readers_checked: by operator}"

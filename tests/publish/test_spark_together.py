@@ -14,10 +14,10 @@ import pytest
 
 from publish.spark_releases import ON_SPARK, same_key, same_keys, written
 from qblock.api import Ledger, Release
+from qblock.engines.duckdb.adapter import DuckdbAdapter
+from qblock.engines.session import Session
+from qblock.engines.spark.session import SparkSession
 from qblock.errors import QblockError, Refused
-from qblock.warehouse.duckdb import DuckdbFacts
-from qblock.warehouse.protocol import Session
-from qblock.warehouse.spark import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -112,7 +112,7 @@ def _said(release: Release) -> tuple[Any, ...]:
 @pytest.fixture
 def twins(client: Any, hive: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Twins:
     """Two releases whose keys are the same, and whose digests are made of hashes."""
-    monkeypatch.setattr(DuckdbFacts, "keeps_secrets", False)
+    monkeypatch.setattr(DuckdbAdapter, "keeps_secrets", False)
     same_keys(monkeypatch)
     return Twins(client, hive, tmp_path, f"sqlite:///{tmp_path}/private/ledger.sqlite", "")
 

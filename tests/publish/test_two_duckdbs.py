@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from release.jobs import Job
 
-from qblock.warehouse import duckdb_session
+from qblock.engines.duckdb import dialect as duckdb_session
 
 ROOT = Path(__file__).parents[2]
 OLDER = str(ROOT / ".venv-duckdb15" / "bin" / "python")

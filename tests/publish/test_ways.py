@@ -12,11 +12,11 @@ from release.jobs import Job
 
 from publish.no_ways import ASKED, HARMLESS
 from publish.ways import VALUE, WAYS
+from qblock.engines.postgresql.session import create_engine
 from qblock.errors import Refused
 from qblock.ledger.stores import store_of
 from qblock.publish.targets import postgresql_access as rights
 from qblock.publish.targets.postgresql import PostgresqlTarget
-from qblock.warehouse.postgresql_session import create_engine
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.either_engine]
 

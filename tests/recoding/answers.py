@@ -12,6 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 from reference.recoding import Attribute, Box, Leaves, Node, Published, Recoding
 
+from qblock.engines import queries
 from qblock.recoding import Keys, Ladder, PartedLeaves, Tree, replay
 from qblock.search.boxes.recoded import Recoded
 from qblock.search.result import SearchResult
@@ -19,7 +20,6 @@ from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 from qblock.search.workload import workload_of
 from qblock.spec import Spec
-from qblock.warehouse import queries
 
 
 def leaves_of(attribute: Attribute, texts: Any) -> Leaves:

@@ -18,6 +18,9 @@ from laws.fuzz import NAMES
 from search.whole import HIERARCHIES, load, rows_of
 
 from qblock.blocks import Ints
+from qblock.engines.arrow import whole_numbers
+from qblock.engines.local import local_warehouse
+from qblock.engines.session import Session
 from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Coding
 from qblock.recoding import Ladder
@@ -30,9 +33,6 @@ from qblock.search.boxes.rows import Loaded, packing_of
 from qblock.search.result import SearchResult
 from qblock.search.run import open_task, run_search
 from qblock.spec import Spec
-from qblock.warehouse.arrow import whole_numbers
-from qblock.warehouse.engines import local_warehouse
-from qblock.warehouse.protocol import Session
 
 from .drawn import SUPPORTED, attribute, drawn
 from .test_division import ladder_of

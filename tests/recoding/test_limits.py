@@ -9,8 +9,8 @@ import pytest
 from integration.sources import make_spec
 from reference.recoding import Attribute, Recoding
 
+from qblock.engines.memory import UNLIMITED
 from qblock.search.boxes import recoded
-from qblock.warehouse.memory import UNLIMITED
 
 from .answers import Answer, answered
 from .drawn import written

@@ -18,6 +18,7 @@ import yaml
 from engines import create_table, database
 from spark_tables import spark_database_of
 
+from qblock.engines.quoting import quote
 from qblock.release.apply import release
 from qblock.release.log import Reporter
 from qblock.release.rollback import rollback
@@ -25,7 +26,6 @@ from qblock.release.verify import verify
 from qblock.releases import Release
 from qblock.results.release import Published
 from qblock.spec import Spec, load_spec
-from qblock.warehouse.quoting import quote
 from release.first import FirstRuns
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

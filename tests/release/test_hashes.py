@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
+from qblock.engines.registry import ENGINES
+from qblock.engines.session import Session
 from qblock.errors import Refused
 from qblock.ledger.stores import store_of, store_of_url
 from qblock.release.erase import erase
@@ -19,8 +21,6 @@ from qblock.release.verify import verify
 from qblock.versions.crosswalk import HEXADECIMAL, Crosswalk, open_crosswalk, prepare
 from qblock.versions.people import digests_of
 from qblock.versions.recorded import recorded
-from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import Session
 from release.jobs import Job, MakeJob
 from release.test_rekey import PEOPLE, rows_of
 from release.test_waiting import HOLD_BACK, insert, people_job, shown
@@ -34,7 +34,7 @@ NAMES = [one.split(":")[0] for one in PEOPLE.split()]
 def job(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> Job:
     """One whose source is given no key."""
     made = people_job(make_job, PEOPLE, **HOLD_BACK)
-    monkeypatch.setattr(ENGINES[made.engine].facts, "keeps_secrets", False)
+    monkeypatch.setattr(ENGINES[made.engine].adapter, "keeps_secrets", False)
     return made
 
 
@@ -107,7 +107,7 @@ def test_a_release_of_texts_does_not_go_on_with_hashes(make_job: MakeJob, monkey
     job.begin()
     insert(job, "n1:q:a n2:q:b")
     with monkeypatch.context() as patched:
-        patched.setattr(ENGINES[job.engine].facts, "keeps_secrets", False)
+        patched.setattr(ENGINES[job.engine].adapter, "keeps_secrets", False)
         with pytest.raises(Refused, match="know people by digests that cannot be made for this source"):
             job.run()
     assert job.run().status == "published"
@@ -124,7 +124,7 @@ def test_releases_of_texts_and_of_hashes_have_no_readers_in_common(
         other["publish"]["url"] = f"duckdb:///{job.folder}/others.duckdb"
     second = Job(job.engine, job.folder, job.url, other)
     with monkeypatch.context() as patched:
-        patched.setattr(ENGINES[job.engine].facts, "keeps_secrets", False)
+        patched.setattr(ENGINES[job.engine].adapter, "keeps_secrets", False)
         with pytest.raises(Refused, match="knows people by digests that cannot be compared with those of release"):
             second.run()
     assert second.run().status == "published"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from qblock.engines.session import Session
 from qblock.errors import QblockError, Refused
 from qblock.ledger.history import history
 from qblock.release import apply
-from qblock.warehouse.protocol import Session
 from release.jobs import ATTRIBUTES, Job
 
 pytestmark = pytest.mark.either_engine

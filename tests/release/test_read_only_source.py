@@ -14,13 +14,15 @@ import pytest
 import sqlalchemy as sa
 from engines import create_table, database
 
+from qblock.engines.from_spec import warehouse_of
+from qblock.engines.postgresql import copied as postgresql_copied
+from qblock.engines.postgresql.copied import PostgresqlCopy, ServerTable
+from qblock.engines.tables import TableName
 from qblock.errors import InputError, QblockError, Refused
 from qblock.profiling.first_spec import init
 from qblock.publish.targets import target_of
 from qblock.release.verify import verify
 from qblock.releases import Release
-from qblock.warehouse import TableName, postgresql_copied, warehouse_of
-from qblock.warehouse.postgresql_copied import PostgresqlCopy, ServerTable
 from release.jobs import PEOPLE, Job, check_second_version, new_job
 
 TWELVE: dict[str, list[Any]] = {

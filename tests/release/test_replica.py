@@ -18,10 +18,10 @@ import pytest
 import sqlalchemy as sa
 from engines import Absent, create_table, in_memory
 
+from qblock.engines.postgresql.copied import ATTEMPTS, ServerTable
 from qblock.errors import InputError, QblockError
 from qblock.release.verify import verify
 from qblock.releases import Release
-from qblock.warehouse.postgresql_copied import ATTEMPTS, ServerTable
 from release.jobs import PEOPLE, Job, new_job
 
 Run = Callable[..., None]

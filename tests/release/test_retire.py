@@ -12,6 +12,7 @@ from psycopg.conninfo import make_conninfo
 from spark_tables import spark_database_of
 
 from qblock.cli.app import run
+from qblock.engines.postgresql import lock_waits
 from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
 from qblock.publish.targets.duckdb import DuckdbTarget
@@ -19,7 +20,6 @@ from qblock.release.erase import erase
 from qblock.release.retire import retire
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
-from qblock.warehouse import lock_waits
 from release.jobs import Job
 from release.state import lose
 from release.test_verify import tamper_ledger

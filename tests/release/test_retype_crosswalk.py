@@ -13,11 +13,12 @@ from faults.nursery import Nursery
 from typer.testing import CliRunner
 
 from qblock.cli.app import application
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
 from qblock.errors import InputError, Refused
 from qblock.release.erase import erase
 from qblock.release.retype import retype
 from qblock.versions.types import First, Types, entity_text, entity_text_of
-from qblock.warehouse import TableName, open_warehouse
 from release.crossing import ATTRIBUTES, CROSSING, alter, at, events, two
 from release.jobs import Job
 from release.state import ask

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from qblock.engines.postgresql import session as postgresql_session
 from qblock.versions import crosswalk
 from qblock.versions.policy import batched
-from qblock.warehouse import postgresql_session
 from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, insert, people_job
 

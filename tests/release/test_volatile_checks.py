@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from qblock.checks.volatile import Volatile, volatile
+from qblock.engines.tables import TableName
 from qblock.releases import Release
 from qblock.search.run import open_snapshot
-from qblock.warehouse.protocol import TableName
 from release.jobs import Job, MakeJob
 
 COLUMNS: dict[str, list[Any]] = {"age": [20 + i % 4 for i in range(40)], "disease": (["flu"] * 4 + ["cold"] * 4) * 5}

@@ -11,10 +11,10 @@ import pytest
 import sqlalchemy as sa
 from integration.sources import make_spec
 
+from qblock.engines.tables import TableName
 from qblock.errors import InputError
 from qblock.search.run import open_task
 from qblock.source import leaf_codes
-from qblock.warehouse.protocol import TableName
 
 PEOPLE: list[tuple[str, int | None, str, date]] = [
     ("p3", 31, "Peru", date(2024, 1, 5)),

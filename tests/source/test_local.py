@@ -13,6 +13,9 @@ import sqlalchemy as sa
 from integration.sources import execute, make_spec
 from search.whole import load, rows_of
 
+from qblock.engines.registry import ENGINES
+from qblock.engines.session import Session
+from qblock.engines.spark.session import SparkSession
 from qblock.errors import QblockError
 from qblock.frequency import coding
 from qblock.search.audit import audit_spec
@@ -23,9 +26,6 @@ from qblock.search.task import Task
 from qblock.source.open import fits_memory
 from qblock.spec import Spec
 from qblock.spec.sections import Search
-from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import Session
-from qblock.warehouse.spark import SparkSession
 
 pytestmark = pytest.mark.either_engine
 
@@ -116,7 +116,7 @@ def test_where_it_does_not_pay_the_table_stays(
     with open_task(spec) as task:
         nodes, rows = len(task.lattice), task.source.rows
     for name, value, brought in (
-        ("LEAST_ROWS", rows + 1, ENGINES[engine_name].facts.statements_are_jobs),
+        ("LEAST_ROWS", rows + 1, ENGINES[engine_name].adapter.statements_are_jobs),
         ("LEAST_ROWS", rows, True),
         ("FEW", nodes, False),
         ("FEW", nodes - 1, True),

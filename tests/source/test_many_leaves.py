@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qblock.engines.tables import Column
+from qblock.engines.values import BITS, all_fit, fits
 from qblock.hierarchy.labels import texts
 from qblock.source.levels import _as_written
-from qblock.warehouse.protocol import Column
-from qblock.warehouse.values import BITS, all_fit, fits
 
 TEXT = st.text("ab 'é\"\\&名\n", max_size=3) | st.text("ab &(é", max_size=3) | st.none()
 PLAIN = st.text("ab &(é", max_size=3)

@@ -26,9 +26,9 @@ from release.jobs import PEOPLE, Job, MakeJob, job_templates, make_job  # noqa: 
 from benchmarks.questions import QUESTIONS, keys_of_search
 from benchmarks.tables import in_duckdb
 from qblock.cli.app import run
+from qblock.engines.duckdb.adapter import DuckdbAdapter
+from qblock.engines.duckdb.dialect import DuckdbBeside
 from qblock.ledger import schema
-from qblock.warehouse.duckdb import DuckdbFacts
-from qblock.warehouse.duckdb_session import DuckdbBeside
 
 FILE = Path(__file__).parent / "recorded" / "statements.txt"
 ROWS = 500
@@ -66,7 +66,7 @@ def sent() -> Iterator[tuple[list[str], list[str]]]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(schema, "_run", migrated)
-        for owner, place in ((DuckdbBeside, 0), (DuckdbFacts, 1)):
+        for owner, place in ((DuckdbBeside, 0), (DuckdbAdapter, 1)):
 
             def counts(*given: Any, run: Any = owner.counts, place: int = place) -> Any:
                 counting.append(shortened(given[place + 1]))

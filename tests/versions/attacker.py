@@ -16,13 +16,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from qblock.engines.duckdb.adapter import DuckdbWarehouse
 from qblock.ledger.stores import store_of_url
 from qblock.spec import Spec
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk, prepare
 from qblock.versions.episodes import Mode
 from qblock.versions.gate import Verdict, check, members_of
 from qblock.versions.recorded import record
-from qblock.warehouse.duckdb import DuckdbWarehouse
 
 from .histories import history
 from .register import Register, Row, linkable, possible

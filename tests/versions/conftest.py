@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from engines import database
 
+from qblock.engines.duckdb.adapter import DuckdbWarehouse
+from qblock.engines.postgresql.adapter import PostgresqlWarehouse
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of_url
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk, prepare
-from qblock.warehouse.duckdb import DuckdbWarehouse
-from qblock.warehouse.postgresql import PostgresqlWarehouse
 
 MakePlace = Callable[[str, Path, str], AbstractContextManager[Store]]
 OpenBook = Callable[[], AbstractContextManager[Crosswalk]]

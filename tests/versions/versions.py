@@ -12,6 +12,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
+from qblock.engines.tables import Column
 from qblock.ledger.kept import Kept
 from qblock.spec import Spec, read_spec
 from qblock.versions.crosswalk import Crosswalk, fresh_name
@@ -20,7 +21,6 @@ from qblock.versions.gate import Verdict, check
 from qblock.versions.recorded import Candidate, RecordedVersion, record
 from qblock.versions.texts import encoded
 from qblock.versions.types import First, Types
-from qblock.warehouse.protocol import Column
 
 from .register import Register, Row
 

@@ -11,9 +11,10 @@ import duckdb
 import pytest
 import sqlalchemy as sa
 
-from qblock.warehouse import TableName, duckdb_session
-from qblock.warehouse.duckdb import DuckdbWarehouse
-from qblock.warehouse.engines import local_warehouse
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.duckdb.adapter import DuckdbWarehouse
+from qblock.engines.local import local_warehouse
+from qblock.engines.tables import TableName
 
 LONG = "SELECT count(*) AS n FROM range(1000000000) a(i), range(1000) b(i) WHERE hash(a.i, b.i) = 1"
 

@@ -11,8 +11,9 @@ import pytest
 import sqlalchemy as sa
 from integration.sources import execute
 
-from qblock.warehouse import TableName, open_warehouse
-from qblock.warehouse.spark_facts import ENDLESS, column_of, is_read
+from qblock.engines.registry import open_warehouse
+from qblock.engines.spark.adapter import ENDLESS, column_of, is_read
+from qblock.engines.tables import TableName
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "column-types.md"
 ENGINES = ("duckdb", "postgresql", "spark")

@@ -14,10 +14,13 @@ import pytest
 import sqlalchemy as sa
 
 import qblock
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.duckdb.adapter import DuckdbWarehouse
+from qblock.engines.postgresql import session as postgresql_session
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
 from qblock.errors import Busy, InputError
 from qblock.ledger.stores import store_of_url
-from qblock.warehouse import TableName, duckdb_session, open_warehouse, postgresql_session
-from qblock.warehouse.duckdb import DuckdbWarehouse
 
 pytestmark = pytest.mark.every_postgresql
 
@@ -27,7 +30,7 @@ CONNECTS = {
     "psycopg": {"connect", "Connection.connect", "AsyncConnection"},
     "duckdb": {"connect", "execute", "sql", "query", "default_connection", "from_query", "cursor", "read_csv"},
 }
-ALLOWED = {"warehouse/postgresql_session.py", "warehouse/duckdb_session.py"}
+ALLOWED = {"engines/postgresql/session.py", "engines/duckdb/dialect.py"}
 
 
 def connecting(source: str) -> list[str]:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb_session import ARROW, DuckdbDialect
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.duckdb.dialect import ARROW, DuckdbDialect
 
 TABLE = sa.table("t", sa.column("a", sa.Integer), sa.column("b", sa.Text))
 

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from qblock.engines import kept_sessions
+from qblock.engines.kept_sessions import kept_sessions as keeping
 from qblock.errors import Busy
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of_url
-from qblock.warehouse import kept_sessions
-from qblock.warehouse.kept_sessions import kept_sessions as keeping
 
 pytestmark = pytest.mark.every_postgresql
 

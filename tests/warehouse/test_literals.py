@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from qblock.warehouse.arrow import texts, whole_numbers
-from qblock.warehouse.duckdb import DuckdbWarehouse, _literals
-from qblock.warehouse.protocol import Session
+from qblock.engines.arrow import texts, whole_numbers
+from qblock.engines.duckdb.adapter import DuckdbWarehouse, _literals
+from qblock.engines.session import Session
 
 HOSTILE = (
     "it's",

@@ -9,11 +9,11 @@ import duckdb
 import pytest
 import sqlalchemy as sa
 
+from qblock.engines.duckdb.adapter import DuckdbWarehouse
+from qblock.engines.local import local_warehouse
+from qblock.engines.memory import UNLIMITED, of_client, of_embedded, uncollected
+from qblock.engines.tables import TableName
 from qblock.spec.fields import in_bytes
-from qblock.warehouse import TableName
-from qblock.warehouse.duckdb import DuckdbWarehouse
-from qblock.warehouse.engines import local_warehouse
-from qblock.warehouse.memory import UNLIMITED, of_client, of_embedded, uncollected
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from release.conftest import Start
 from release.jobs import ATTRIBUTES, Job, MakeJob
 
 from qblock.cli.app import run
+from qblock.engines.postgresql import pooler
+from qblock.engines.postgresql import session as postgresql_session
 from qblock.errors import Busy, InputError
 from qblock.ledger.history import history
 from qblock.ledger.store import Store
@@ -31,7 +33,6 @@ from qblock.ledger.stores.postgresql_locks import lock_key, lock_session
 from qblock.release.erase import erase
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
-from qblock.warehouse import pooler, postgresql_session
 
 pytestmark = pytest.mark.every_postgresql
 

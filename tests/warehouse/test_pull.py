@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from qblock.engines import queries
+from qblock.engines.local import gather, local_warehouse
+from qblock.engines.memory import in_bytes
+from qblock.engines.postgresql import adapter as postgresql
+from qblock.engines.registry import open_warehouse
+from qblock.engines.session import Session
 from qblock.errors import QblockError
-from qblock.warehouse import open_warehouse, postgresql, queries
-from qblock.warehouse.engines import gather, local_warehouse
-from qblock.warehouse.memory import in_bytes
-from qblock.warehouse.protocol import Session
 
 pytestmark = pytest.mark.every_postgresql
 

@@ -13,8 +13,8 @@ from release.jobs import PEOPLE, Job, new_job
 from release.logins import OwnLogin, own_login
 
 from qblock.cli.app import run
+from qblock.engines.postgresql import session as postgresql_session
 from qblock.release.verify import verify
-from qblock.warehouse import postgresql_session
 from warehouse.traps import READY, SPRING, calls, set_traps
 
 pytestmark = pytest.mark.every_postgresql

@@ -12,8 +12,9 @@ import pytest
 import sqlalchemy as sa
 from engines import table_name
 
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
 from qblock.errors import InputError, QblockError
-from qblock.warehouse import TableName, open_warehouse
 
 pytestmark = pytest.mark.every_postgresql
 

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
+from qblock.engines import source_files
+from qblock.engines.copied import CopiedWarehouse
+from qblock.engines.source_files import FileTable
+from qblock.engines.tables import SourceFacts, TableName
 from qblock.errors import InputError, QblockError
 from qblock.spec.source_file import column_type
-from qblock.warehouse import TableName, source_files
-from qblock.warehouse.copied import CopiedWarehouse
-from qblock.warehouse.protocol import SourceFacts
-from qblock.warehouse.source_files import FileTable
 
 Rows = list[tuple[Any, ...]]
 

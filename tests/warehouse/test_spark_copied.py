@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
+from qblock.engines.from_spec import is_copied, is_elsewhere
+from qblock.engines.spark import copied as spark_copied
+from qblock.engines.spark.adapter import column_of
+from qblock.engines.spark.copied import SparkTable
+from qblock.engines.tables import Column, TableName
 from qblock.errors import InputError, QblockError
 from qblock.publish.targets.protocol import copied_source
 from qblock.spec import load_spec
-from qblock.warehouse import spark_copied
-from qblock.warehouse.engines import is_copied, is_elsewhere
-from qblock.warehouse.protocol import Column, TableName
-from qblock.warehouse.spark_copied import SparkTable
-from qblock.warehouse.spark_facts import column_of
 
 TABLE = TableName("clinic", "people", "lake")
 TYPES = {"age": "int", "paid": "decimal(12,2)", "tags": "array<string>", "code": "char(4)"}

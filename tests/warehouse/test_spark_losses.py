@@ -15,7 +15,7 @@ from engines import Absent
 from spark_cluster import Cluster, own_cluster
 
 from qblock import Release
-from qblock.warehouse import spark
+from qblock.engines.spark import session as spark
 
 pytestmark = pytest.mark.spark
 ROWS = 400_000

@@ -16,6 +16,16 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qblock.engines.condition import Where
+from qblock.engines.faults import Unreachable, shown_url
+from qblock.engines.published import PublishedRanges, RowsPublished, Unknown
+from qblock.engines.registry import parse_url
+from qblock.engines.spark import client as spark_client
+from qblock.engines.spark.adapter import SparkDialect, column_of
+from qblock.engines.spark.client import connect_url, explained
+from qblock.engines.spark.session import SparkSession
+from qblock.engines.spelled import Same
+from qblock.engines.tables import TableName
 from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import store_of_url
 from qblock.profiling.first_spec import source_of_table
@@ -23,15 +33,6 @@ from qblock.profiling.words import CODES
 from qblock.spec.condition import condition_of
 from qblock.spec.sources import Edges
 from qblock.spec.urls import has_password
-from qblock.warehouse import TableName, spark_client
-from qblock.warehouse.condition import Where
-from qblock.warehouse.engines import parse_url
-from qblock.warehouse.faults import Unreachable, shown_url
-from qblock.warehouse.published import PublishedRanges, RowsPublished, Unknown
-from qblock.warehouse.spark import SparkSession
-from qblock.warehouse.spark_client import connect_url, explained
-from qblock.warehouse.spark_facts import SparkDialect, column_of
-from qblock.warehouse.spelled import Same
 
 TOKEN = "Zm9v/YmFy+QUJD=="
 HOSTILE = st.text(st.sampled_from("a'\"\\`\n:?%u0041\U0001f600{}p ") | st.characters(exclude_categories=("Cs",)))
@@ -91,7 +92,7 @@ def test_a_table_is_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """One local relation of a million rows took the memory of a driver of 1 GB, and with it all later jobs."""
     client: Any = Recorded()
     table = pa.table({"n": pa.array(range(1000), pa.int64()), "t": pa.array(["text"] * 1000)})
-    monkeypatch.setattr("qblock.warehouse.spark.PART_BYTES", table.nbytes // 4)
+    monkeypatch.setattr("qblock.engines.spark.session.PART_BYTES", table.nbytes // 4)
     session = SparkSession(client, "mine", lambda: None, {})
     session.load("rows", table)
     assert [how for how, _, _ in client.sent] == ["made", "more", "more", "more"]

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from qblock.warehouse import memory
-from qblock.warehouse.duckdb import DuckdbWarehouse
-from qblock.warehouse.memory import PREFIX, SpillFolder
+from qblock.engines import memory
+from qblock.engines.duckdb.adapter import DuckdbWarehouse
+from qblock.engines.memory import PREFIX, SpillFolder
 
 HOLDS = """
 import sys, tempfile
 from pathlib import Path
-from qblock.warehouse.duckdb import DuckdbWarehouse
+from qblock.engines.duckdb.adapter import DuckdbWarehouse
 warehouse = DuckdbWarehouse(None)
 with warehouse.snapshot():
     (found,) = Path(tempfile.gettempdir()).iterdir()

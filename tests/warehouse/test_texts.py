@@ -10,12 +10,13 @@ from engines import create_table, has_type
 from integration.sources import execute
 from spark_tables import spark_type
 
+from qblock.engines.registry import open_warehouse
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, TableName
+from qblock.engines.values import canonical_text, fits, load_dimension
 from qblock.hierarchy.builders import dates, suppress
 from qblock.profiling.columns import propose
 from qblock.profiling.profiles import Table, profile
-from qblock.warehouse import TableName, open_warehouse
-from qblock.warehouse.protocol import Column, Session
-from qblock.warehouse.values import canonical_text, fits, load_dimension
 
 pytestmark = pytest.mark.every_postgresql
 

@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 from integration.sources import execute
 
-from qblock.warehouse import TableName, open_warehouse
-from qblock.warehouse.protocol import Column, Session
+from qblock.engines.registry import open_warehouse
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, TableName
 
 pytestmark = pytest.mark.each_engine
 

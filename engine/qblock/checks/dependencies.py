@@ -16,9 +16,9 @@ import sqlalchemy as sa
 
 from qblock.blocks import Floats, Ints
 from qblock.checks.volatile import DIALECTS
+from qblock.engines.tables import TableName
 from qblock.lattice import Node
 from qblock.search.task import Task
-from qblock.warehouse.protocol import TableName
 
 SURE = 20
 """How many rows would have told, were the columns independent; fewer may agree by chance."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from qblock.column_names import folded
+from qblock.engines.queries import whole
 from qblock.lattice import Node
 from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.spec.repeats import MOST_ROWS
-from qblock.warehouse.queries import whole
 
 NAMED = re.compile(
     r"_(hh|household|haushalt|family|familie|couple|dwelling|address|building|site|clinic|practice|centre|center"

@@ -10,10 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.column_names import FAR, folded, sure_part, words
+from qblock.engines.queries import whole
+from qblock.engines.tables import Column, TableName
 from qblock.search.task import Task
 from qblock.spec.condition import columns_of, condition_of, written
-from qblock.warehouse.protocol import Column, TableName
-from qblock.warehouse.queries import whole
 
 DATES = ("date", "timestamp", "timestamptz")
 STORED = re.compile(

@@ -17,6 +17,8 @@ from qblock.checks.groups import one_groups
 from qblock.checks.history import stored_times, superseded
 from qblock.checks.skew import MOST_SHARE, Excluded, MapGroups, NodeGroups, PublishedGroups, excluded, one_valued
 from qblock.checks.volatile import volatile
+from qblock.engines.tables import TableName
+from qblock.engines.values import NUMERIC
 from qblock.errors import Refused, counted
 from qblock.lattice import Node
 from qblock.results.check import Finding, unsafe
@@ -26,8 +28,6 @@ from qblock.search.task import Task
 from qblock.spec import Spec
 from qblock.spec.accepted import CheckName
 from qblock.spellings import PARTS
-from qblock.warehouse.protocol import TableName
-from qblock.warehouse.values import NUMERIC
 
 if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from qblock.engines.session import Session
+from qblock.engines.tables import TableName
 from qblock.errors import InputError
-from qblock.warehouse.protocol import Session, TableName
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -15,6 +15,10 @@ from rich.table import Table
 
 from qblock.demo.people import Change, generate, next_month
 from qblock.demo.write import Demo, load_people, load_table, postgresql_address, write_demo, write_warehouse
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.engine import database_file
+from qblock.engines.postgresql import session as postgresql_session
+from qblock.engines.registry import parse_url
 from qblock.ledger.history import history
 from qblock.models import parameters_of
 from qblock.models.examples import in_words
@@ -23,8 +27,6 @@ from qblock.release.result import waiting_words
 from qblock.search.boxes.recoded import shares_in_words
 from qblock.spec import Spec, load_spec
 from qblock.spec.sections import WEIGHTS_NAME
-from qblock.warehouse import duckdb_session, postgresql_session
-from qblock.warehouse.engines import database_file, parse_url
 
 ROWS_SHOWN = 3
 SHARES_SHOWN = 2

@@ -20,15 +20,16 @@ from psycopg import sql
 from sqlalchemy.schema import CreateSchema, CreateTable, DropTable, SetTableComment
 
 from qblock.demo.people import ROWS, SEED, WORDS, generate, hierarchies
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.duckdb.faults import explain_duckdb
+from qblock.engines.postgresql import ENGINE as POSTGRESQL
+from qblock.engines.postgresql.faults import explain_postgresql
+from qblock.engines.postgresql.session import create_engine
+from qblock.engines.registry import engine_of, parse_url
 from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import store_of
 from qblock.resources import sql_text
 from qblock.spec import Spec, read_spec
-from qblock.warehouse import duckdb_session
-from qblock.warehouse.engines import POSTGRESQL, engine_of, parse_url
-from qblock.warehouse.faults import explain_duckdb
-from qblock.warehouse.postgresql_faults import explain_postgresql
-from qblock.warehouse.postgresql_session import create_engine
 
 WAREHOUSE = "census.duckdb"
 PUBLISHED, PRIVATE = "published.duckdb", "qblock"

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.comparison import NUMBERS, Kind, key
+from qblock.engines.tables import TableName
 from qblock.errors import InputError, choices
 from qblock.estimate.columns import Bounded, BoundedColumn, Column, LabelColumn, ValueColumn
 from qblock.estimate.conditions import Condition, Interval, read_condition, whole, with_intervals
@@ -21,7 +22,6 @@ from qblock.publish.helpers import Kind as Helper
 from qblock.publish.spread import EPOCH
 from qblock.publish.targets.protocol import Rows
 from qblock.spec import Spec
-from qblock.warehouse.protocol import TableName
 
 DATES = ("date", "timestamp", "timestamptz")
 QUASI = "quasi-identifier"

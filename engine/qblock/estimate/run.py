@@ -9,6 +9,7 @@ from typing import Any, get_args
 import sqlalchemy as sa
 
 from qblock.comparison import NUMBERS
+from qblock.engines.queries import whole
 from qblock.errors import InputError, choices
 from qblock.estimate.columns import ANY, Column, Meets, Number, Text, ValueColumn
 from qblock.estimate.combine import ONE, Between, Part, count_of, mean_of, sum_of
@@ -17,7 +18,6 @@ from qblock.estimate.published import PublishedView, with_condition
 from qblock.publish.targets import target_of
 from qblock.results.estimate import Estimate, EstimatedGroup, What, in_words
 from qblock.spec import Spec
-from qblock.warehouse.queries import whole
 
 ANSWERS: dict[What, Callable[[Sequence[Part]], Between]] = {"count": count_of, "mean": mean_of, "sum": sum_of}
 Groups = list[tuple[tuple[Text, ...], int, float]]

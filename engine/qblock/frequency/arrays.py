@@ -17,11 +17,11 @@ import sqlalchemy as sa
 
 from qblock.blocks import Ints
 from qblock.blocks import Mask as Kept
+from qblock.engines.queries import PRIMES, Sample
+from qblock.engines.session import Session
 from qblock.frequency.coding import Mask, Spans, gathered, scattered, spans_of
 from qblock.hierarchy.core import BITS
 from qblock.lattice import Node
-from qblock.warehouse.protocol import Session
-from qblock.warehouse.queries import PRIMES, Sample
 
 NARROW = 31
 """Bits of a number that takes half the memory, and little more than half the time to sort."""

@@ -14,10 +14,10 @@ import numpy as np
 import sqlalchemy as sa
 
 from qblock.blocks import Ints, number_keys
+from qblock.engines.queries import Dimension, Expression, Query, whole
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.core import BITS, PathPart
 from qblock.lattice import Node
-from qblock.warehouse.queries import Dimension, Expression, Query, whole
 
 Mask = tuple[int, ...]
 """The bits of each word that are kept."""

@@ -18,15 +18,15 @@ import numpy as np
 import sqlalchemy as sa
 
 from qblock.blocks import Blocks, Floats, Ints
+from qblock.engines import queries
+from qblock.engines.memory import UNLIMITED
+from qblock.engines.queries import Query, Sample
+from qblock.engines.session import Session
 from qblock.errors import QblockError
 from qblock.frequency.arrays import FrequencySet, InMemory, Sizes, Small, facts_of
 from qblock.frequency.coding import Coding, Mask, by_block, finer, located, order_of
 from qblock.frequency.hubs import Hubs, worth_hubs
 from qblock.lattice import Lattice, Node, up
-from qblock.warehouse import queries
-from qblock.warehouse.memory import UNLIMITED
-from qblock.warehouse.protocol import Session
-from qblock.warehouse.queries import Query, Sample
 
 PARTS = 16
 """A sample of blocks is one of so many parts."""

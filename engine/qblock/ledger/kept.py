@@ -13,11 +13,11 @@ import numpy as np
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
+from qblock.comparison import Kind
 from qblock.errors import QblockError
 from qblock.ledger.events import canonical
 from qblock.ledger.schema import tables
 from qblock.spec.sections import RangesShown, Role
-from qblock.warehouse.protocol import Kind
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from functools import cache
 
 import sqlalchemy as sa
 
+from qblock.engines.postgresql.lock_waits import KEEP, LOCK_SECONDS, REPLACE, Attempt, retry_with_backoff, state_of
+from qblock.engines.registry import adapter_of
+from qblock.engines.tables import PRIVATE_SCHEMA
 from qblock.errors import QblockError
 from qblock.resources import migrations_directory
 from qblock.version import __version__
-from qblock.warehouse.engines import facts_of, private_names
-from qblock.warehouse.lock_waits import KEEP, LOCK_SECONDS, REPLACE, Attempt, retry_with_backoff, state_of
-from qblock.warehouse.protocol import PRIVATE_SCHEMA
 
 SQLITE = "sqlite"
 """The name of the dialect of a ledger in a file."""
@@ -121,7 +121,7 @@ class Tables:
 
 def schema_of(connection: sa.Connection) -> str | None:
     """The schema of the private tables, where they are not in a file of their own."""
-    return None if connection.dialect.name == SQLITE else facts_of(connection).private_schema
+    return None if connection.dialect.name == SQLITE else adapter_of(connection).private_schema
 
 
 @cache
@@ -145,7 +145,7 @@ def revision(connection: sa.Connection) -> str | None:
     """The revision that the ledger's schema is at; None where there is no ledger yet. Reads only."""
     schema = schema_of(connection)
     if not connection.info.get(_THERE):
-        query = IN_SQLITE if connection.dialect.name == SQLITE else facts_of(connection).table_exists
+        query = IN_SQLITE if connection.dialect.name == SQLITE else adapter_of(connection).table_exists
         if not connection.scalar(sa.text(query), {"name": VERSION_TABLE, "schema": schema}):
             return None
         connection.info[_THERE] = True
@@ -200,7 +200,7 @@ def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
         _run(bind)
         return before, newest
     # Views are written without a schema, since not every engine has one for the ledger.
-    with private_names(bind):
+    with adapter_of(bind).private_names(bind):
         try:
             before = retry_with_backoff(bind, LOCK_SECONDS, f"the ledger (schema {schema})", _migrate)
         except (sa.exc.DBAPIError, QblockError) as error:

@@ -13,12 +13,13 @@ from typing import Self
 
 import sqlalchemy as sa
 
+from qblock.engines.sql_session import SqlSession
+from qblock.engines.tables import PRIVATE_SCHEMA
 from qblock.errors import Busy, QblockError
 from qblock.files import disk_full, no_room
 from qblock.ledger import schema
 from qblock.ledger.chain import Head
 from qblock.ledger.reader import LedgerReader
-from qblock.warehouse.protocol import PRIVATE_SCHEMA, Session
 
 FOLDER = "qblock"
 SCHEMA = PRIVATE_SCHEMA
@@ -130,7 +131,7 @@ class CrosswalkDatabase(Database):
         return schema.ready(connection)
 
     @abstractmethod
-    def session(self, connection: sa.Connection) -> Session:
+    def session(self, connection: sa.Connection) -> SqlSession:
         """A session on the private tables."""
 
 
@@ -207,7 +208,7 @@ class Store(Database):
         """Let others open the file of the crosswalk, before something takes long."""
 
     @contextmanager
-    def without_nested_loops(self, session: Session) -> Iterator[None]:
+    def without_nested_loops(self, session: SqlSession) -> Iterator[None]:
         """Within it a session does not join tables row by row: private tables that were just filled have no statistics,
         and one guess too low has every person compared with every other."""
         yield

@@ -11,14 +11,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.copied import no_column
+from qblock.engines.tables import Column
+from qblock.engines.values import is_value
 from qblock.errors import InputError
 from qblock.hierarchy import Hierarchy, suppress
 from qblock.profiling.profiles import CONTINUOUS, FEW, FEW_NUMBERS, LEAST_CODES, LENGTHS, OWN, Profile, Table
 from qblock.profiling.words import CODES, Code, numbers_rows, private_topic, suggests
 from qblock.spec.repeats import MOST_ROWS
-from qblock.warehouse import Column
-from qblock.warehouse.copied import no_column
-from qblock.warehouse.values import is_value
 
 FILE = {"file": ""}
 """A hierarchy file whose name is not chosen yet."""

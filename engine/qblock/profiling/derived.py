@@ -9,10 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.values import is_value
 from qblock.profiling.columns import NUMBERS, Proposal
 from qblock.profiling.profiles import Table
 from qblock.profiling.words import suggests
-from qblock.warehouse.values import is_value
 
 LEAST_ROWS = 100
 """In fewer, columns depend on each other by chance."""

@@ -13,6 +13,12 @@ from typing import Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from qblock.engines.engine import database_file
+from qblock.engines.from_spec import files_warehouse
+from qblock.engines.registry import ENGINES, engine_of, open_warehouse, parse_url
+from qblock.engines.session import Warehouse
+from qblock.engines.source_files import FileTable
+from qblock.engines.tables import TableName
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
 from qblock.profiling import history, people, unique_sets
@@ -40,9 +46,6 @@ from qblock.profiling.text_types import TextTypes, recognize
 from qblock.profiling.unique_sets import UniqueSet
 from qblock.spec.sections import SINCE_NAME, WEIGHTS_NAME
 from qblock.spec.source_file import ending
-from qblock.warehouse import TableName, Warehouse
-from qblock.warehouse.engines import ENGINES, database_file, files_warehouse, only_reads, open_warehouse, parse_url
-from qblock.warehouse.source_files import FileTable
 
 URL = "${WAREHOUSE_URL}"
 OTHER_NAMES = {WEIGHTS_NAME: "share_present", SINCE_NAME: "shown_since"}
@@ -150,7 +153,7 @@ def _source_of(url: str, table: str | None, directory: Path) -> _Source:
             raise InputError("which table of the database? name it after the URL")
         name, warehouse = TableName.parse(table), open_warehouse(url, Path.cwd())
         described = partial(source_of_table, url, name, warehouse.engine)
-        only_read = only_reads(parse_url(url), "CREATE") is not None
+        only_read = engine_of(parse_url(url)).right_missing(parse_url(url), "CREATE") is not None
         return _Source(warehouse, name, described, name.name, TextTypes(), only_read)
     recognized = recognize(FileTable(path, Path.cwd(), "the source")) if ending(path) == ".csv" else TextTypes()
     types = {column: str(type_) for column, type_ in recognized.types.items()}

@@ -14,12 +14,12 @@ from typing import Any, get_args
 import sqlalchemy as sa
 
 from qblock.column_names import FAR, Part, folded, is_named, words
+from qblock.engines.condition import Where
+from qblock.engines.values import NUMERIC
 from qblock.profiling.columns import Proposal
 from qblock.profiling.people import Candidate, Who
 from qblock.profiling.profiles import Profile, Table
 from qblock.spec.condition import columns_of, condition_of, written
-from qblock.warehouse.condition import Where
-from qblock.warehouse.values import NUMERIC
 
 CHAINED = 0.9
 """The share of rows that begin where the one before ends, in a history whose names may mean a stay."""

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from qblock.engines.copied import no_column
 from qblock.errors import InputError, counted
 from qblock.profiling.columns import NOBODY, Proposal
 from qblock.profiling.profiles import Table
 from qblock.profiling.words import WORDS
 from qblock.spec.repeats import is_named_like_people, may_stand_for_people, repeats_people
-from qblock.warehouse.copied import no_column
 
 UNCLEAR, ONLY_VALUES, PLAIN, BY_WORD = range(4)
 """How much a name suggests people: it suggests something else; nothing, its values alone do; an identifier; people."""

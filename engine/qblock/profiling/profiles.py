@@ -11,10 +11,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.comparison import Kind
+from qblock.engines.condition import Where
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, TableName
 from qblock.profiling.words import CODES, numbers_rows
 from qblock.spec.repeats import MOST_ROWS
-from qblock.warehouse import Column, Session, TableName
-from qblock.warehouse.condition import Where
 
 FEW_NUMBERS = 20
 """With more values than this, each in few rows, visit_id is the number of a visit; with fewer, city_id is that of a

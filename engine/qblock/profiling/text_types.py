@@ -9,9 +9,9 @@ from datetime import date
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from qblock.engines.source_files import FileTable
 from qblock.profiling.words import suggests
 from qblock.spec.source_file import MOST_DIGITS, ColumnType
-from qblock.warehouse.source_files import FileTable
 
 NUMBER = r"(([1-9][0-9]{0,17}|0)(\.[0-9]*)?|\.[0-9]+)"
 DAY, CLOCK = r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]", r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"

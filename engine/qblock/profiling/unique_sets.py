@@ -10,10 +10,10 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from qblock.engines.session import Session
 from qblock.errors import counted
 from qblock.profiling.columns import Proposal
 from qblock.profiling.profiles import Table
-from qblock.warehouse import Session
 
 MOST_COLUMNS = 12
 MOST_ROWS = 100_000

@@ -16,6 +16,13 @@ import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.comparison import Kind
+from qblock.engines.arrow import whole_numbers
+from qblock.engines.from_spec import published_type
+from qblock.engines.registry import ENGINES
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, RawType
+from qblock.engines.values import canonical_text
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.bounds import Ends, Reader, date_texts, double_texts, range_text
@@ -25,10 +32,6 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.source import SourceTable, reader_of
 from qblock.spec import Spec
 from qblock.spec.sections import RangesShown
-from qblock.warehouse.arrow import whole_numbers
-from qblock.warehouse.engines import ENGINES, published_type
-from qblock.warehouse.protocol import Column, Kind, RawType, Session
-from qblock.warehouse.values import canonical_text
 
 LARGEST = {"int4range": 2**31 - 1, "int8range": 2**63 - 1}
 LONGEST = 63
@@ -91,7 +94,7 @@ class Bound:
 
     def read(self, text: sa.ColumnElement[Any], column: PublishedColumn) -> sa.ColumnElement[Any]:
         """A text of a bound as its column has it."""
-        facts = ENGINES[self.engine].facts()
+        facts = ENGINES[self.engine].adapter()
         if column.role == "exact" and column.kind in ("date", "timestamp"):
             text = facts.calendar_value(text)
         if column.kind == "date":
@@ -121,7 +124,7 @@ def bounds_of(
     """
     if ranges == "text" and not spec.publish.exact:
         return {}
-    if ranges == "native" and not ENGINES[engine].facts.range_types:
+    if ranges == "native" and not ENGINES[engine].adapter.range_types:
         raise InputError(
             f"{spec.at('publish', 'ranges')}: {ENGINES[engine].title} has no types of ranges; write `columns` for two "
             "columns of bounds, or `text` for none"
@@ -154,7 +157,7 @@ def _ends(
     spec: Spec, name: str, column: Column, engine: str, ranges: RangesShown, *, dates: bool
 ) -> tuple[tuple[PublishedColumn, ...], Callable[[Ends], Texts]]:
     """The columns of bounds, and how the bounds of a label are written in them."""
-    facts = ENGINES[engine].facts
+    facts = ENGINES[engine].adapter
     if ranges == "text":
         return (), lambda _: ()
     if ranges == "native":

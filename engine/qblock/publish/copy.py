@@ -12,6 +12,11 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
+from qblock.engines.from_spec import published_type, warehouse_of
+from qblock.engines.queries import Query, whole
+from qblock.engines.registry import ENGINES
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, RawType, TableName
 from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.kept import PublishedColumn
@@ -23,10 +28,6 @@ from qblock.source import SourceTable
 from qblock.source.columns import SINCE, WEIGHT, checked_columns
 from qblock.spec import Spec
 from qblock.spec.sections import SINCE_NAME, WEIGHTS_NAME, RangesShown
-from qblock.warehouse import warehouse_of
-from qblock.warehouse.engines import ENGINES, published_type
-from qblock.warehouse.protocol import Column, RawType, Session, TableName
-from qblock.warehouse.queries import Query, whole
 
 SUPPRESSED = "qblock_suppressed"
 REPEATED = "qblock rows"
@@ -85,7 +86,7 @@ def columns_of(
     """The columns of a spec that are published, in its order, from the columns that the source has; identifying and
     unnamed columns are not. bounds: of quasi-identifiers, published beside them; typed: those that keep their type;
     means: those that have one in each block."""
-    text = ENGINES[engine].facts.text_type
+    text = ENGINES[engine].adapter.text_type
     labels = Column("", text, "text", text)
     published: list[PublishedColumn] = []
     for name, attribute in spec.attributes.items():
@@ -97,21 +98,21 @@ def columns_of(
             if name in means:
                 taken = [*columns, *spec.attributes, *(other.name for other in published)]
                 mean = _own_name(spec, f"{name}_mean", f"the means of {name}", taken)
-                published.append(PublishedColumn(mean, "mean", ENGINES[engine].facts.double_type, "float"))
+                published.append(PublishedColumn(mean, "mean", ENGINES[engine].adapter.double_type, "float"))
         elif column.kind == "timestamptz" and attribute.role != "identifying":
             # As text in UTC: a reader's session would show it in a zone of its own.
             published.append(PublishedColumn(name, attribute.role, text, "text"))
         elif attribute.role != "identifying":
             published.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind))
-    people = _people_column(spec, columns, ENGINES[engine].facts.whole_type, [column.name for column in published])
+    people = _people_column(spec, columns, ENGINES[engine].adapter.whole_type, [column.name for column in published])
     if people is not None:
         published.append(people)
     if spec.shows_weights:
         name = _own_name(spec, WEIGHTS_NAME, "weights", [column.name for column in published])
-        published.append(PublishedColumn(name, "weight", ENGINES[engine].facts.double_type, "float"))
+        published.append(PublishedColumn(name, "weight", ENGINES[engine].adapter.double_type, "float"))
     if spec.shows_since:
         name = _own_name(spec, SINCE_NAME, "first versions", [column.name for column in published])
-        published.append(PublishedColumn(name, "since", ENGINES[engine].facts.whole_type, "integer"))
+        published.append(PublishedColumn(name, "since", ENGINES[engine].adapter.whole_type, "integer"))
     return tuple(replace(column, type=published_type(spec, column.name, column.type)) for column in published)
 
 

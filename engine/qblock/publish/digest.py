@@ -8,10 +8,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.queries import Query, whole
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, TableName
 from qblock.ledger.events import canonical
 from qblock.ledger.kept import PublishedColumn
-from qblock.warehouse.protocol import Column, Session, TableName
-from qblock.warehouse.queries import Query, whole
 
 PREFIX = 3
 """Hexadecimal digits by which row digests are grouped: 4,096 sorted lists of them, however many rows there are."""

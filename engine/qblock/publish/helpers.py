@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from qblock.blocks import Ints
+from qblock.engines.quoting import quote, quote_plain
 from qblock.errors import InputError
 from qblock.hierarchy import TOP, Hierarchy
 from qblock.hierarchy.labels import texts
@@ -29,7 +30,6 @@ from qblock.publish.recheck import known_to_readers
 from qblock.publish.spread import spread_rows
 from qblock.source.in_words import SUPPRESSED, alike_in_words, published_in_words
 from qblock.spec import Requirement, Spec
-from qblock.warehouse.quoting import quote, quote_plain
 
 Kind = Literal["columns", "levels", "blocks", "version", "guarantees", "spread", "midpoints"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.engines.registry import ENGINES
 from qblock.errors import InputError
 from qblock.hierarchy import Hierarchy, Layout, write_csv
 from qblock.ledger.stores import store_of
@@ -15,7 +16,6 @@ from qblock.publish.helpers import shortened
 from qblock.publish.targets import write_dimensions
 from qblock.search.task import Task
 from qblock.spec import Spec
-from qblock.warehouse.engines import ENGINES
 
 
 def write_hierarchies(task: Task, directory: Path, *, force: bool = False, layout: Layout = "header") -> list[Path]:
@@ -66,7 +66,7 @@ def load_hierarchies(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
     if elsewhere is not None:
         return elsewhere
     store = store_of(spec)
-    schema = ENGINES[store.engine].facts.private_schema
+    schema = ENGINES[store.engine].adapter.private_schema
     beside = store.beside("hierarchies")
     if beside == store:
         store.upgrade()

@@ -17,12 +17,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from qblock.engines.quoting import quote_plain, quote_text
 from qblock.hierarchy import TOP, Hierarchy
 from qblock.hierarchy.bounds import OPEN, Ends, members_of
 from qblock.hierarchy.labels import texts
 from qblock.hierarchy.written import MISSING
 from qblock.publish.bounds import Bound
-from qblock.warehouse.quoting import quote_plain, quote_text
 
 MOST_MEMBERS = 1000
 """Values that are named of one label; one of more names none, as `*` does."""

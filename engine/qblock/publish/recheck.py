@@ -13,6 +13,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Blocks, Ints, Reference
+from qblock.engines.session import Session
 from qblock.errors import Refused
 from qblock.ledger.kept import PublishedColumn
 from qblock.models import Tightest
@@ -22,7 +23,6 @@ from qblock.models.multi import tightest as worst
 from qblock.search.assessment import Assessment, same
 from qblock.spec import Requirement, Spec
 from qblock.spec.privacy import PriorTable
-from qblock.warehouse.protocol import Session
 
 PRIVATE = frozenset({"population", "containing", "guards"})
 """What a model may need besides the published rows."""

@@ -16,6 +16,9 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.comparison import NUMBER, NUMBERS, Kind
+from qblock.engines.queries import Query, whole
+from qblock.engines.session import Session
+from qblock.engines.tables import Column
 from qblock.errors import Refused
 from qblock.hierarchy import TOP, Hierarchy
 from qblock.hierarchy.bounds import Reader
@@ -25,8 +28,6 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.source import SourceTable, reader_of
 from qblock.source.recoded import AS_NUMBER
 from qblock.spec import Spec
-from qblock.warehouse.protocol import Column, Session
-from qblock.warehouse.queries import Query, whole
 
 MEANS = "qblock_means"
 DIGITS = ".12g"

@@ -15,14 +15,14 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Blocks, Ints
+from qblock.engines import queries
+from qblock.engines.arrow import whole_numbers
+from qblock.engines.queries import Expression, whole
+from qblock.engines.session import Session
 from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Coding, Mask
 from qblock.lattice import Node
 from qblock.recoding.tree import Tree
-from qblock.warehouse import queries
-from qblock.warehouse.arrow import whole_numbers
-from qblock.warehouse.protocol import Session
-from qblock.warehouse.queries import Expression, whole
 
 NAMES = itertools.count()
 

@@ -9,6 +9,9 @@ from functools import partial
 
 from qblock.checks import check_chosen, refuse_findings, refuse_single_rows
 from qblock.effects import current_effects
+from qblock.engines.from_spec import engine_of_place, is_copied
+from qblock.engines.kept_sessions import kept_sessions
+from qblock.engines.registry import ENGINES, engine_of, parse_url
 from qblock.errors import QblockError, Refused
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
@@ -44,8 +47,6 @@ from qblock.spec import Spec
 from qblock.versions.policy import common
 from qblock.versions.policy.batched import KEPT
 from qblock.versions.policy.common import Restart, TogetherRefused
-from qblock.warehouse.engines import ENGINES, engine_of, engine_of_place, is_copied, parse_url
-from qblock.warehouse.kept_sessions import kept_sessions
 
 
 @kept_sessions()
@@ -79,7 +80,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
     return planned.then(
         ClearLeftovers(spec.release),
-        *((CheckReaders(spec.publish.readers),) if engine.facts.has_roles else ()),
+        *((CheckReaders(spec.publish.readers),) if engine.adapter.has_roles else ()),
         Snapshot(
             engine_of(parse_url(spec.source.url.url)).name,
             spec.source.table,
@@ -145,7 +146,7 @@ class Snapshot(Step):
 
     def describe(self) -> str:
         rows = self.table if self.where is None else f"{self.table} where {self.where}"
-        facts = ENGINES[self.engine].facts
+        facts = ENGINES[self.engine].adapter
         if self.copied:
             how = f"Copy what is read of {rows} from its server {facts.copied_words}"
         else:

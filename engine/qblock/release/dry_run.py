@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from qblock.engines.kept_sessions import kept_sessions
 from qblock.errors import QblockError, Refused
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
@@ -17,7 +18,6 @@ from qblock.release.run import Run
 from qblock.results.release import DryRun
 from qblock.spec import Spec
 from qblock.versions.policy.common import Restart
-from qblock.warehouse.kept_sessions import kept_sessions
 
 NOT_MADE = (CopyVersion, Recheck, Publish, Retire)
 

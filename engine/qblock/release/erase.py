@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal
 
 from qblock.effects import current_effects
+from qblock.engines.kept_sessions import kept_sessions
 from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.stamps import record_refusal
 from qblock.ledger.store import Store
@@ -27,7 +28,6 @@ from qblock.versions.people import Missing, entities_apart, kept_people, looked_
 from qblock.versions.people import missing as missing_of
 from qblock.versions.policy.common import record_erasure
 from qblock.versions.withdrawals import NOT_RECALLED, Removal, sharing, take_out, whole_cells, withdraw
-from qblock.warehouse.kept_sessions import kept_sessions
 
 QUEUED = (
     "they stay in the versions until a batch of their people can go, so the source must keep their rows as long (not "

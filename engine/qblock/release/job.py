@@ -10,6 +10,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from qblock.engines.driver_errors import drivers_translated
+from qblock.engines.faults import denied
+from qblock.engines.from_spec import engine_of_place
+from qblock.engines.rights import Right, missing_rights
 from qblock.errors import QblockError, Refused
 from qblock.ledger import schema
 from qblock.ledger.chain import record, set_pointer
@@ -27,10 +31,6 @@ from qblock.versions.later import joint_check
 from qblock.versions.policy import policy_of
 from qblock.versions.policy.common import Restart
 from qblock.versions.withdrawals import check_cohorts
-from qblock.warehouse.driver_errors import drivers_translated
-from qblock.warehouse.engines import engine_of_place
-from qblock.warehouse.faults import denied
-from qblock.warehouse.rights import Right, missing_rights
 
 UNKNOWN = "unknown"
 """The revision of a ledger that this login may not read."""
@@ -200,7 +200,7 @@ def opening(spec: Spec, store: Store, wait: float, judge: bool, *, checked: bool
         notes = [] if not checked or move.pending(spec, store) else target.check()
         if checked:
             check_cohorts(spec)
-        has_roles = engine_of_place(spec).facts.has_roles
+        has_roles = engine_of_place(spec).adapter.has_roles
         missing = (target.needs().missing if has_roles else ()) if rights else None
         stopping = any(right.stops for right in missing or ())
         try:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from qblock.effects import current_effects
+from qblock.engines.kept_sessions import kept_sessions
 from qblock.errors import InputError, Refused
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import IDENTIFYING, UNFINISHED, Event, RecordedEvent, canonical
@@ -36,7 +37,6 @@ from qblock.results.release import Ended
 from qblock.spec import Spec, spec_digest
 from qblock.versions.crosswalk import Crosswalk, has_crosswalk, nobody, open_crosswalk
 from qblock.versions.integrity import record_digests
-from qblock.warehouse.kept_sessions import kept_sessions
 
 
 @kept_sessions()

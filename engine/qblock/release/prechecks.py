@@ -14,6 +14,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.from_spec import tables_read
+from qblock.engines.session import Session
+from qblock.engines.tables import TableName
 from qblock.errors import Refused
 from qblock.ledger.events import Event, canonical
 from qblock.ledger.kept import Kept, PublishedColumn
@@ -34,8 +37,6 @@ from qblock.versions.policy import common
 from qblock.versions.policy.batched import Batched
 from qblock.versions.policy.common import Restart
 from qblock.versions.recorded import ONLY_UNPROTECTED
-from qblock.warehouse.engines import tables_read
-from qblock.warehouse.protocol import Session, TableName
 
 
 def spec_refusal(run: Run) -> Refused | None:

@@ -12,6 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.checks import check, check_kept
+from qblock.engines.from_spec import engine_of_place, is_elsewhere, tables_read, warehouse_of
+from qblock.engines.kept_sessions import kept_sessions
+from qblock.engines.session import Session
 from qblock.errors import InputError, QblockError, Refused
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
@@ -42,10 +45,6 @@ from qblock.versions.pending.differences import check_layout, check_node
 from qblock.versions.pending.outlook import Outlook, outlook
 from qblock.versions.pending.state import read_state
 from qblock.versions.people import turnover
-from qblock.warehouse import warehouse_of
-from qblock.warehouse.engines import engine_of_place, is_elsewhere, tables_read
-from qblock.warehouse.kept_sessions import kept_sessions
-from qblock.warehouse.protocol import Session
 
 CORE = (
     "versions lag by the core of the rules alone: newcomers come in batches, whole joint cells go, and values stay as "
@@ -86,7 +85,7 @@ def _preview(spec: Spec, planned: Plan, churn: Churn | None, progress: Progress 
     store = planned.store
     if planned.stopping:
         return planned.answer([NOT_LOOKED])
-    if engine_of_place(spec).facts.has_roles and not is_elsewhere(spec):  # only there are policies
+    if engine_of_place(spec).adapter.has_roles and not is_elsewhere(spec):  # only there are policies
         _check_rows(spec)
     planned.target.check_columns(columns_ahead(spec, *shown_now(spec, store)))
     checked = planned.current is None or not spec.checked_together

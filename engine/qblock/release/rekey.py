@@ -7,6 +7,7 @@ from functools import partial
 import sqlalchemy as sa
 
 from qblock.effects import current_effects
+from qblock.engines.kept_sessions import kept_sessions
 from qblock.errors import InputError
 from qblock.ledger import schema
 from qblock.ledger.chain import record
@@ -15,7 +16,6 @@ from qblock.release import private_state
 from qblock.results.release import Rekeyed
 from qblock.versions.conversion import new_key, rekeyed_event, settle_keys
 from qblock.versions.crosswalk import open_crosswalk, prepare
-from qblock.warehouse.kept_sessions import kept_sessions
 
 BACKUPS = "backups from before still hold the old digests and keys: keep them as private as the crosswalk, or drop them"
 NEW = "the crosswalk has a new key"

@@ -8,6 +8,7 @@ from functools import partial
 import sqlalchemy as sa
 
 from qblock.effects import current_effects
+from qblock.engines.kept_sessions import kept_sessions
 from qblock.errors import Refused
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import Event, State
@@ -18,7 +19,6 @@ from qblock.release.job import Job, opening
 from qblock.release.log import Reporter
 from qblock.results.release import Ended
 from qblock.spec import Spec
-from qblock.warehouse.kept_sessions import kept_sessions
 
 RETIRED = "the release was retired: its view was taken away, and its versions and the ledger were kept"
 

@@ -10,6 +10,10 @@ from __future__ import annotations
 
 import secrets
 
+from qblock.engines.kept_sessions import kept_sessions
+from qblock.engines.session import Session
+from qblock.engines.sql_session import sql_of
+from qblock.engines.tables import Column, TableName
 from qblock.errors import Busy, InputError, Refused
 from qblock.ledger.events import PUBLISHING, Event
 from qblock.ledger.store import Store
@@ -26,9 +30,6 @@ from qblock.versions.crosswalk import Crosswalk, has_crosswalk, open_crosswalk, 
 from qblock.versions.people import check_somebody
 from qblock.versions.recorded import recorded
 from qblock.versions.types import Types, changed, check_coarser, named, remedy, types_of
-from qblock.warehouse import TableName
-from qblock.warehouse.kept_sessions import kept_sessions
-from qblock.warehouse.protocol import Column, Session
 
 
 @kept_sessions()
@@ -63,7 +64,7 @@ def retype(spec: Spec, *, wait: float = 0) -> Retyped:
                     # `retype` makes, and never a move without an event.
                     _record(store, crosswalk, spec, result)
             if store.atomic:
-                session.connection.commit()
+                sql_of(session).connection.commit()
     return result
 
 

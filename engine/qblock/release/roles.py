@@ -27,6 +27,8 @@ from functools import cached_property
 
 import sqlalchemy as sa
 
+from qblock.engines.from_spec import engine_of_place
+from qblock.engines.tables import TableName
 from qblock.errors import Busy, InputError, Refused
 from qblock.files import read_input
 from qblock.ledger.events import PUBLISHING, UNFINISHED, RecordedEvent
@@ -35,8 +37,6 @@ from qblock.ledger.store import Store
 from qblock.publish.targets import Identity
 from qblock.resources import sql_text
 from qblock.spec import Spec
-from qblock.warehouse.engines import engine_of_place
-from qblock.warehouse.protocol import TableName
 
 PUBLIC = "PUBLIC"
 AS_IS = ("sensitive", "insensitive")
@@ -274,7 +274,7 @@ class _Judged:
         """Who can read both, as a message says it, and how that is taken back where somebody else gave it; on DuckDB
         whoever has both files. recorded: who could read the other one when it was published."""
         engine = engine_of_place(self.spec)
-        if not engine.facts.has_roles:
+        if not engine.adapter.has_roles:
             return "whoever has both files" if engine.is_file else "whoever can read both", ""
         here, there = (self._current_readers.get(name, {}) for name in (self.spec.release, release))
         mine, theirs = {*self.readers, *here}, {*recorded, *there}

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.effects import current_effects
+from qblock.engines.kept_sessions import kept_sessions
 from qblock.errors import Refused
 from qblock.ledger.chain import record, set_pointer
 from qblock.ledger.events import PUBLISHING, Guarantee, RecordedEvent, State
@@ -32,7 +33,6 @@ from qblock.search.assessment import requirements_json
 from qblock.spec import Spec, spec_digest
 from qblock.versions.later import WITHOUT_ENTITY, joint_check
 from qblock.versions.policy import common
-from qblock.warehouse.kept_sessions import kept_sessions
 
 NEXT_RUN = (
     "the next run of the job publishes what the source holds then; to keep this version, fix the source first or "

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from qblock.engines.faults import Unreachable
+from qblock.engines.kept_sessions import kept_sessions
+from qblock.engines.tables import TableName
 from qblock.errors import Busy, QblockError, Refused
 from qblock.ledger.events import Guarantee, PublishedVersion, Stage
 from qblock.ledger.kept import Kept, kept_digest
@@ -28,9 +31,6 @@ from qblock.results.release import Verified
 from qblock.search.assessment import requirements_json
 from qblock.source.levels import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, spec_digest
-from qblock.warehouse.faults import Unreachable
-from qblock.warehouse.kept_sessions import kept_sessions
-from qblock.warehouse.protocol import TableName
 
 
 @kept_sessions()

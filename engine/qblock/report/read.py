@@ -12,6 +12,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock import attacks
+from qblock.engines.engine import database_file
+from qblock.engines.quoting import quote
+from qblock.engines.registry import engine_of, open_warehouse, parse_url
+from qblock.engines.session import Session
+from qblock.engines.tables import TableName
 from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.events import PUBLISHING, RecordedEvent
@@ -55,9 +60,6 @@ from qblock.spec import Spec, table_as_it_stands
 from qblock.spec.digest import spec_digest
 from qblock.spec.sources import CsvFile, TaxonomyLevel
 from qblock.version import __version__
-from qblock.warehouse.engines import database_file, engine_of, open_warehouse, parse_url
-from qblock.warehouse.protocol import Session, TableName
-from qblock.warehouse.quoting import quote
 
 LABELS = 3
 """How many labels of a column are shown."""

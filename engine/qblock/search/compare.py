@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from qblock.blocks import Floats, Mask, Reference
+from qblock.engines.registry import ENGINES
 from qblock.errors import InputError, ParameterError
 from qblock.files import read_input
 from qblock.lattice import Lattice, Node
@@ -33,7 +34,6 @@ from qblock.spec import Requirement, Spec
 from qblock.spec.document import parse
 from qblock.spec.privacy import requirements
 from qblock.spec.workload import Workload
-from qblock.warehouse.engines import ENGINES
 
 POPULATION = "needs a population table, which `privacy` names for one of its models: `population: {table: ...}`"
 Origin = Literal["battery", "spec", "definitions"]
@@ -349,7 +349,7 @@ def _all_is_here(task: Task) -> bool:
     """Whether nodes are counted in this process alone, from what was brought of a server: a transaction that stays open
     meanwhile keeps its tables from being vacuumed and altered. Populations and guards are read when a node is asked."""
     source, requirements = task.source, task.spec.privacy
-    if source.frequency_sets.session is source.session or ENGINES[source.session.engine].facts.statements_are_jobs:
+    if source.frequency_sets.session is source.session or ENGINES[source.session.engine].adapter.statements_are_jobs:
         return False
     further = any(q.guards is not None or "population" in model.needs for q in requirements for model in q.models)
     return not further

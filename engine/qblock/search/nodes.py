@@ -10,15 +10,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
+from qblock.engines import queries
+from qblock.engines.memory import CLIENT, of_client
+from qblock.engines.registry import ENGINES
+from qblock.engines.tables import TableName
 from qblock.errors import InputError
 from qblock.frequency.coding import packed
 from qblock.frequency.hubs import worth_hubs
 from qblock.lattice import Node
 from qblock.search.task import Task
 from qblock.spec.sources import Suppress
-from qblock.warehouse import TableName, queries
-from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.memory import CLIENT, of_client
 
 MOST_NODES = 10_000_000
 """Of a lattice that is searched: beyond, a search takes hours, whatever the memory."""
@@ -186,7 +187,7 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
     for engine in ENGINES.values():
         if not engine.stores and engine.name != source.session.engine:
             continue
-        facts, dialect = engine.facts(), engine.dialect()
+        facts, dialect = engine.adapter(), engine.adapter.dialect()
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in source.columns]
         schema = facts.prefix(table.schema)
         if table.catalog is not None and engine.name == source.session.engine:

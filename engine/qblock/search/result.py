@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from qblock.blocks import Mask
+from qblock.engines.values import NUMERIC
 from qblock.errors import ParameterError, Refused
 from qblock.hierarchy import TOP, Hierarchy
 from qblock.lattice import Node
@@ -23,7 +24,6 @@ from qblock.search.task import Task
 from qblock.search.utility import MARGINAL, Metrics
 from qblock.spec import Requirement, Spec
 from qblock.spec.checks import RANGES_PUBLISHED
-from qblock.warehouse.values import NUMERIC
 
 if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded

@@ -9,6 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from qblock.blocks import Floats
+from qblock.engines.driver_errors import drivers_translated
+from qblock.engines.from_spec import warehouse_of
+from qblock.engines.local import local_warehouse
+from qblock.engines.registry import ENGINES
+from qblock.engines.session import Session, Warehouse
 from qblock.errors import values_shown
 from qblock.lattice import Lattice, Node
 from qblock.search.assessment import metrics_json
@@ -24,10 +29,6 @@ from qblock.source.columns import repeated_people
 from qblock.source.open import local_frequency_sets, worth_moving
 from qblock.spec import Spec
 from qblock.spec.sections import Box
-from qblock.warehouse import Warehouse, warehouse_of
-from qblock.warehouse.driver_errors import drivers_translated
-from qblock.warehouse.engines import ENGINES, local_warehouse
-from qblock.warehouse.protocol import Session
 
 if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded
@@ -71,7 +72,7 @@ def open_snapshot(spec: Spec, *, name_values: bool = True, warehouse: Warehouse 
 @contextmanager
 def task_over(source: SourceTable) -> Iterator[Task]:
     """The questions of a spec about an open source; frequency sets are rolled up where `search.roll_up` says."""
-    search, embedded = source.spec.search, ENGINES[source.session.engine].facts.embedded
+    search, embedded = source.spec.search, ENGINES[source.session.engine].adapter.embedded
     with ExitStack() as stack:
 
         def localize(there: SourceTable) -> SourceTable:

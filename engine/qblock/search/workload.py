@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from qblock.comparison import Matcher
+from qblock.comparison import Kind, Matcher
+from qblock.engines.values import NUMERIC, is_value
 from qblock.errors import InputError, quoted
 from qblock.files import read_input
 from qblock.metrics.formulas import Query, random_workload
@@ -20,8 +21,6 @@ from qblock.spec import Search, Spec
 from qblock.spec.checks import check_queries
 from qblock.spec.document import Document, parse
 from qblock.spec.workload import Between, Condition, DrawnWorkload, Workload, read_workload
-from qblock.warehouse.protocol import Kind
-from qblock.warehouse.values import NUMERIC, is_value
 
 
 def with_workload(spec: Spec, file: str | Path) -> Spec:

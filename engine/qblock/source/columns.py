@@ -8,18 +8,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines import queries
+from qblock.engines.copied import no_column
+from qblock.engines.from_spec import where_of
+from qblock.engines.queries import Dimension, Expression
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, TableName
+from qblock.engines.values import load_dimension
 from qblock.errors import InputError, counted
 from qblock.hierarchy import Hierarchy
 from qblock.source.levels import NAMED, Observed, domain_of, hierarchy_of, listed
 from qblock.spec import Cuts, Spec
 from qblock.spec.repeats import may_stand_for_people, repeats_people
 from qblock.spec.sources import CsvFile, DimensionTable
-from qblock.warehouse import queries
-from qblock.warehouse.copied import no_column
-from qblock.warehouse.engines import where_of
-from qblock.warehouse.protocol import Column, Session, TableName
-from qblock.warehouse.queries import Dimension, Expression
-from qblock.warehouse.values import load_dimension
 
 WEIGHT = "qblock weight"
 SINCE = "qblock since"

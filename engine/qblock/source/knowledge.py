@@ -19,6 +19,11 @@ import sqlalchemy as sa
 from qblock import comparison
 from qblock.blocks import Blocks, Guards, Ints, Reference, number_keys
 from qblock.comparison import Matcher
+from qblock.engines import queries
+from qblock.engines.queries import Expression, whole
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, TableName
+from qblock.engines.values import NUMERIC, fits
 from qblock.errors import InputError, counted, quoted
 from qblock.files import read_input
 from qblock.frequency import FrequencySets, positions
@@ -31,10 +36,6 @@ from qblock.source.open import SourceTable, Values, beside
 from qblock.source.recoded import Recoding
 from qblock.spec import GuardTable, Requirement
 from qblock.spec.privacy import PriorTable, PriorValues
-from qblock.warehouse import queries
-from qblock.warehouse.protocol import Column, Session, TableName
-from qblock.warehouse.queries import Expression, whole
-from qblock.warehouse.values import NUMERIC, fits
 
 OF_SOURCE = "table"
 """The prior whose population is the source itself."""

@@ -18,6 +18,13 @@ import sqlalchemy as sa
 from qblock import comparison
 from qblock.blocks import Reference
 from qblock.comparison import Matcher
+from qblock.engines import queries
+from qblock.engines.from_spec import warehouse_of
+from qblock.engines.published import check_level
+from qblock.engines.queries import Dimension
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, TableName
+from qblock.engines.values import NUMERIC, is_value
 from qblock.errors import InputError, counted, quoted, shows_values
 from qblock.frequency import FrequencySets
 from qblock.hierarchy import TOP, Hierarchy, UnfitValuesError, flat, from_columns, from_csv, from_rows
@@ -25,11 +32,6 @@ from qblock.hierarchy.bounds import Reader
 from qblock.hierarchy.labels import all_match, as_texts, one_text
 from qblock.spec import Attribute, Spec
 from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, TaxonomyLevel, build, cells_of
-from qblock.warehouse import queries, warehouse_of
-from qblock.warehouse.protocol import Column, Session, TableName
-from qblock.warehouse.published import check_level
-from qblock.warehouse.queries import Dimension
-from qblock.warehouse.values import NUMERIC, is_value
 
 WRITTEN = r"[ -&(-\[\]-~\x{c0}-\x{24f}]*"
 """Texts that Python writes between apostrophes as they are; there are others, of whose characters it knows more."""

@@ -10,6 +10,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
+from qblock.engines import queries
+from qblock.engines.local import gather
+from qblock.engines.memory import of_client
+from qblock.engines.queries import Dimension, Query
+from qblock.engines.registry import ENGINES
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, SourceFacts, TableName
 from qblock.errors import QblockError, Refused
 from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Coding, packed
@@ -31,11 +38,6 @@ from qblock.source.levels import ordered, reference_of
 from qblock.source.recoded import Recoding, recoded_spec
 from qblock.spec import Spec
 from qblock.spec.fields import in_bytes
-from qblock.warehouse import queries
-from qblock.warehouse.engines import ENGINES, gather
-from qblock.warehouse.memory import of_client
-from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName
-from qblock.warehouse.queries import Dimension, Query
 
 MEMORY = "1GiB"
 """The limit that is reckoned with where the spec gives none."""
@@ -295,7 +297,7 @@ def fits_memory(rows: int, words: int, *, entities: bool, limit: str | None) -> 
 
 def worth_moving(source: SourceTable) -> bool:
     """Whether a search is quicker with the coded table here, and the table small enough for that."""
-    jobs = ENGINES[source.session.engine].facts.statements_are_jobs
+    jobs = ENGINES[source.session.engine].adapter.statements_are_jobs
     further = 0 if source.groups is None else source.rows
     return (jobs or source.rows >= LEAST_ROWS) and len(source.lattice) > FEW and _fits(source, further)
 

@@ -18,6 +18,11 @@ from sqlalchemy.sql import quoted_name
 
 from qblock import comparison
 from qblock.blocks import Ints
+from qblock.engines.arrow import whole_numbers
+from qblock.engines.queries import Expression, Query
+from qblock.engines.registry import ENGINES
+from qblock.engines.session import Session
+from qblock.engines.tables import Column
 from qblock.errors import Refused
 from qblock.frequency.coding import Coding, packed
 from qblock.hierarchy import Hierarchy
@@ -37,10 +42,6 @@ from qblock.source.columns import (
 from qblock.source.levels import reader_of
 from qblock.spec import Attribute, Spec
 from qblock.spec.sources import Cuts, Suppress
-from qblock.warehouse.arrow import whole_numbers
-from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import Column, Session
-from qblock.warehouse.queries import Expression, Query
 
 NAMES = itertools.count()
 LEAF = "qblock leaf"
@@ -68,7 +69,7 @@ def recoded_spec(spec: Spec) -> Spec:
 
 def recoded_columns(spec: Spec, columns: Mapping[str, Column], engine: str) -> dict[str, Column]:
     """The columns of a source whose quasi-identifiers are labels."""
-    text = ENGINES[engine].facts.text_type
+    text = ENGINES[engine].adapter.text_type
     return {
         name: Column(name, text, "text", text) if name in spec.quasi_identifiers else column
         for name, column in columns.items()

@@ -12,6 +12,10 @@ import pyarrow as pa
 
 from qblock.blocks import Reference
 from qblock.checks import refuse_dependencies, refuse_single_rows
+from qblock.engines.driver_errors import explained
+from qblock.engines.duckdb.adapter import DuckdbWarehouse
+from qblock.engines.session import Warehouse
+from qblock.engines.tables import TableName
 from qblock.errors import InputError, Refused, hide_tracebacks
 from qblock.profiling.first_spec import default_entries
 from qblock.profiling.profiles import Table
@@ -29,9 +33,6 @@ from qblock.search.run import open_task, recoded, run_search
 from qblock.spec import Spec
 from qblock.tables.frames import within_calendar
 from qblock.tables.request import Names, TableRequest, attributes_of, named, with_hierarchies, written
-from qblock.warehouse.driver_errors import explained
-from qblock.warehouse.duckdb import DuckdbWarehouse
-from qblock.warehouse.protocol import TableName, Warehouse
 
 SUPPRESS = {"hierarchy": "suppress"}
 ONE_PUBLICATION = (

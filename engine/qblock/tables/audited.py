@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from qblock.engines.driver_errors import explained
 from qblock.errors import InputError, hide_tracebacks
 from qblock.results.audit import Audited
 from qblock.search.audit import audit_node
 from qblock.search.beliefs import Attacker, BayesAdversary
 from qblock.search.run import open_task
 from qblock.tables.request import Names, TableRequest, attributes_of, named
-from qblock.warehouse.driver_errors import explained
 
 Threshold = Fraction | int | float | str
 """From where on a belief is a disclosure: a number, or its text (0.1 and "1/10" are the same)."""

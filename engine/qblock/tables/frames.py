@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from qblock.engines.arrow import taken, taken_schema
+from qblock.engines.copied import SourceFacts, check_names
+from qblock.engines.tables import TableName
 from qblock.errors import InputError
 from qblock.results.tables import Library
 from qblock.spec.source_file import ColumnType
-from qblock.warehouse.arrow import taken, taken_schema
-from qblock.warehouse.copied import SourceFacts, check_names
-from qblock.warehouse.protocol import TableName
 
 FRAME = "data frame"
 ROWS = 1 << 16

@@ -7,6 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from qblock.engines.copied import CopiedWarehouse
+from qblock.engines.driver_errors import explained
+from qblock.engines.from_spec import files_warehouse
+from qblock.engines.registry import open_warehouse
+from qblock.engines.session import Warehouse
+from qblock.engines.tables import TableName
 from qblock.errors import Refused, hide_tracebacks
 from qblock.profiling.columns import FILE, Proposal, propose
 from qblock.profiling.first_spec import init
@@ -17,10 +23,6 @@ from qblock.profiling.profiles import profile as profiles_of
 from qblock.profiling.unique_sets import sentence
 from qblock.results.tables import Candidate, Profiled, Proposed, ProposedColumn
 from qblock.tables.request import TableRequest
-from qblock.warehouse.copied import CopiedWarehouse
-from qblock.warehouse.driver_errors import explained
-from qblock.warehouse.engines import files_warehouse, open_warehouse
-from qblock.warehouse.protocol import TableName, Warehouse
 
 
 @partial(hide_tracebacks, explain=explained)

@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from qblock.engines.from_spec import copied, warehouse_of
+from qblock.engines.session import Warehouse
 from qblock.errors import InputError
 from qblock.results.tables import Library
 from qblock.spec import Spec, spec_of
 from qblock.spec.sections import ROLES
 from qblock.spec.source_file import ending
 from qblock.tables.frames import FRAME, FrameTable
-from qblock.warehouse.engines import copied, warehouse_of
-from qblock.warehouse.protocol import Warehouse
 
 Names = Sequence[str] | Mapping[str, Any]
 """Columns by name, or each with its entry as in a spec."""

@@ -16,6 +16,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.engines.queries import Query
+from qblock.engines.session import Session
+from qblock.engines.tables import Column
+from qblock.engines.values import fits, writes_alike
 from qblock.errors import Refused
 from qblock.ledger.events import canonical
 from qblock.ledger.store import Store
@@ -44,9 +48,6 @@ from qblock.versions.recorded import (
 )
 from qblock.versions.texts import join_texts, owner, part_of, row_of, rows_of, size, texts_of
 from qblock.versions.types import RETYPE, cannot_hold, changed, check_coarser, named, remedy
-from qblock.warehouse.protocol import Column, Session
-from qblock.warehouse.queries import Query
-from qblock.warehouse.values import fits, writes_alike
 
 
 @dataclass(eq=False)

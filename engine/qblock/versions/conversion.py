@@ -16,6 +16,8 @@ import sqlalchemy as sa
 
 from qblock.blocks import Reference
 from qblock.canonical import canonical
+from qblock.engines.tables import Column
+from qblock.engines.values import NUMERIC, canonical_text, carried, is_value
 from qblock.errors import QblockError, Refused
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
@@ -37,8 +39,6 @@ from qblock.versions.texts import (
     split_text,
 )
 from qblock.versions.types import Types
-from qblock.warehouse.protocol import Column
-from qblock.warehouse.values import NUMERIC, canonical_text, carried, is_value
 
 NewTexts = Mapping[str, Mapping[str, str]]
 """For each column the new text of each text that is written differently now."""

@@ -15,6 +15,10 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.engines.queries import Query
+from qblock.engines.registry import ENGINES
+from qblock.engines.session import Session
+from qblock.engines.sql_session import SqlSession, sql_of
 from qblock.errors import Busy, QblockError
 from qblock.ledger import schema
 from qblock.ledger.chain import record
@@ -24,9 +28,6 @@ from qblock.ledger.stamps import SHOWN
 from qblock.ledger.store import Store
 from qblock.resources import sql_text
 from qblock.versions.integrity import Sums, all_parts, digests_kept, is_as_marked, record_digests, sums_of
-from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import Session
-from qblock.warehouse.queries import Query
 
 COHORT, WITHDRAWN, CELL, LEFT, ASIDE = "cohort", "withdrawn", "cell", "left", "aside"
 CHANGED, MOVED, STALE, REPEATED = "changed", "moved", "stale", "repeated"
@@ -55,7 +56,7 @@ class Crosswalk:
     """
 
     source: Session
-    own: Session
+    own: SqlSession
     read: dict[str | None, list[Any]] = field(default_factory=dict, init=False, repr=False)
     touched: set[tuple[sa.Table, str | None, int | None]] = field(default_factory=set, init=False, repr=False)
     moved: dict[tuple[sa.Table, str], Sums] = field(default_factory=dict, init=False, repr=False)
@@ -228,8 +229,8 @@ def open_crosswalk(store: Store, session: Session | None = None, *, read_only: b
     for itself. Raises Busy when another process keeps the file open.
     """
     if session is not None and store.atomic and session.engine == store.engine:
-        crosswalk = Crosswalk(session, session)
-        with store.without_nested_loops(session):
+        crosswalk = Crosswalk(session, sql_of(session))
+        with store.without_nested_loops(crosswalk.own):
             yield crosswalk
             if (crosswalk.touched or crosswalk.moved) and not read_only:
                 record_digests(store, crosswalk)
@@ -369,7 +370,7 @@ def _tables(schema: str | None) -> Tables:
 
 def tables(engine: str) -> Tables:
     """The crosswalk's tables on an engine."""
-    return _tables(ENGINES[engine].facts.private_schema)
+    return _tables(ENGINES[engine].adapter.private_schema)
 
 
 LEAST = 256

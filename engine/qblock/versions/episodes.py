@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from qblock.engines.queries import Query
 from qblock.versions.crosswalk import Crosswalk, as_text, digest, fresh_name
-from qblock.warehouse.queries import Query
 
 Mode = Literal["episodes", "linked"]
 PUBLISHED, FAILED, NOTHING = "P", "S", "-"

@@ -17,6 +17,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Blocks, Ints, Mask, Reference
+from qblock.engines.queries import Query
 from qblock.errors import InputError, QblockError, Refused
 from qblock.models import Model
 from qblock.models.multi import Attribute, monotone, split
@@ -28,7 +29,6 @@ from qblock.versions.crosswalk import Crosswalk, load_texts
 from qblock.versions.episodes import Mode, VersionKey, episodes, joint_cells, next_episodes, placed, roll
 from qblock.versions.recorded import Candidate, RecordedVersion, recorded
 from qblock.versions.texts import Sets, decoded, kept_sets
-from qblock.warehouse.queries import Query
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
+from qblock.engines.queries import Query
+from qblock.engines.sql_session import SqlSession
 from qblock.ledger.chain import Head
 from qblock.ledger.parts import Changes, KeptParts, Parts, keep_parts, kept_parts, set_settled, set_unsettled
 from qblock.ledger.store import Store
-from qblock.warehouse.protocol import Session
-from qblock.warehouse.queries import Query
 
 if TYPE_CHECKING:
     from qblock.versions.crosswalk import Crosswalk, Tables
@@ -74,13 +74,13 @@ class Sums(NamedTuple):
         return ":".join(map(str, self)) if self.rows else None
 
 
-def sums_of(own: Session, table: sa.Table, *where: sa.ColumnElement[bool]) -> Sums:
+def sums_of(own: SqlSession, table: sa.Table, *where: sa.ColumnElement[bool]) -> Sums:
     """Of some rows of a table that is one part."""
     return Sums.of_text(_read(own, [_digests(own, table).where(*where)]).get(table.name))
 
 
 def all_parts(
-    own: Session, t: Tables, release: str, *, quick: bool = False, without: Collection[sa.Table] = ()
+    own: SqlSession, t: Tables, release: str, *, quick: bool = False, without: Collection[sa.Table] = ()
 ) -> Parts:
     """The digest of every part of a release. quick: of rows and labels of versions before the newest, which no run
     changes, only how many there are; without: tables of which no digest is computed."""
@@ -100,7 +100,7 @@ def _newest(t: Tables, release: str) -> sa.ScalarSelect[Any]:
     return sa.select(sa.func.max(t.version.c.version)).where(t.version.c.release == release).scalar_subquery()
 
 
-def marks(own: Session, t: Tables, release: str) -> dict[str, list[str]] | None:
+def marks(own: SqlSession, t: Tables, release: str) -> dict[str, list[str]] | None:
     """Of each table that has a row for each person: how many there are, the sum of their hashes, and whose hash it is.
     None where the engine has no hash.
 
@@ -120,7 +120,7 @@ def marks(own: Session, t: Tables, release: str) -> dict[str, list[str]] | None:
     return {row["part"]: [str(row["n"]), str(row["total"]), library] for row in rows}
 
 
-def is_as_marked(own: Session, t: Tables, release: str) -> bool:
+def is_as_marked(own: SqlSession, t: Tables, release: str) -> bool:
     """Whether these tables are as they were when a run last said what the next one comes to if nothing changes."""
     if own.row_hash is None:
         return False
@@ -195,14 +195,14 @@ def _moved(crosswalk: Crosswalk, release: str, touched: Touched, kept: KeptParts
     return {table.name: Sums.of_text(kept.now.get(table.name)).plus(sums).text for table, sums in moved.items()}
 
 
-def _kept(store: Store, own: Session, release: str) -> KeptParts:
+def _kept(store: Store, own: SqlSession, release: str) -> KeptParts:
     if store.one_database:
         return kept_parts(own.connection, release)
     with store.read() as reader:
         return reader.kept_parts(release)
 
 
-def changed_parts(own: Session, t: Tables, release: str, touched: Touched, known: Parts) -> Changes:
+def changed_parts(own: SqlSession, t: Tables, release: str, touched: Touched, known: Parts) -> Changes:
     """The digests of the parts that these statements may have changed. known: what there was."""
     versions: dict[sa.Table, set[int | None]] = {}
     for table, _, version in touched:
@@ -275,7 +275,7 @@ def _sentence(name: str, expected: str | None, part: str | None) -> str:
     )
 
 
-def _digests(own: Session, table: sa.Table, *, by_version: bool = False) -> sa.Select[Any]:
+def _digests(own: SqlSession, table: sa.Table, *, by_version: bool = False) -> sa.Select[Any]:
     text: sa.ColumnElement[Any] = sa.literal_column("''")
     for column in table.c:
         if column.key != "release":
@@ -298,7 +298,7 @@ def _counts(table: sa.Table) -> sa.Select[Any]:
     return sa.select(*columns).group_by(table.c.version)
 
 
-def _read(own: Session, queries: Collection[Query]) -> dict[str, str]:
+def _read(own: SqlSession, queries: Collection[Query]) -> dict[str, str]:
     rows = own.fetch(sa.union_all(*queries)).to_pylist()
     return {
         _name(row["part"], row["version"]): f"{row['n']}:" + (f"{row['a']}:{row['b']}" if row["a"] else "")

@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.engines.queries import Query
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, TableName
+from qblock.engines.values import canonical_text
 from qblock.errors import Refused
 from qblock.source import SourceTable
 from qblock.source.columns import check_entity, checked_columns, no_rows
@@ -44,9 +48,6 @@ from qblock.versions.recorded import (
 )
 from qblock.versions.texts import owner
 from qblock.versions.types import First, changed, entity_text_of, remedy
-from qblock.warehouse.protocol import Column, Session, TableName
-from qblock.warehouse.queries import Query
-from qblock.warehouse.values import canonical_text
 
 
 def set_apart(

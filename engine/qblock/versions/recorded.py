@@ -19,6 +19,10 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
+from qblock.engines.queries import Query
+from qblock.engines.session import Session
+from qblock.engines.tables import Column
+from qblock.engines.values import writes_alike
 from qblock.errors import InputError, QblockError, Refused
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
@@ -31,9 +35,6 @@ from qblock.versions.crosswalk import Crosswalk, as_text, fresh_name, load_texts
 from qblock.versions.episodes import VersionKey, shown
 from qblock.versions.texts import NAME, block_name, bundle, encoded, join_texts, leaf_name, texts_of, with_rows
 from qblock.versions.types import First, Types, entity_text, named, types_of
-from qblock.warehouse.protocol import Column, Session
-from qblock.warehouse.queries import Query
-from qblock.warehouse.values import writes_alike
 
 UNPROTECTED = "`versions: {joint: none}`, with which no later version is protected together with the earlier ones"
 """What is left where versions cannot be checked together: no other name helps those who hold both."""

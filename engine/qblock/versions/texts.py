@@ -19,9 +19,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.session import Session
 from qblock.source import SourceTable
 from qblock.versions.crosswalk import HEXADECIMAL
-from qblock.warehouse.protocol import Session
 
 ESCAPE, SEPARATOR, NEXT_ROW = chr(30), chr(31), chr(29)
 _ESCAPE, _SEPARATOR, _NEXT_ROW = (sa.literal_column(f"chr({code})", sa.Text) for code in (30, 31, 29))

@@ -10,11 +10,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, RawType
+from qblock.engines.values import MIDNIGHT, canonical_text, carried, type_class
 from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.events import canonical
 from qblock.spec import Spec
-from qblock.warehouse.protocol import Column, RawType, Session
-from qblock.warehouse.values import MIDNIGHT, canonical_text, carried, type_class
 
 RETYPE = "`qblock ledger retype SPEC`"
 ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")

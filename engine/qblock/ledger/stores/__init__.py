@@ -7,11 +7,13 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from qblock.engines.engine import database_file
+from qblock.engines.from_spec import engine_of_place, place_of
+from qblock.engines.registry import engine_of, parse_url
 from qblock.errors import InputError
 from qblock.ledger.store import FOLDER, Store
 from qblock.ledger.stores.files import LEDGER_FILE, FileStore
 from qblock.spec import Spec
-from qblock.warehouse.engines import database_file, engine_of, engine_of_place, parse_url, place_of
 
 OF_LEDGERS = "sqlite:///"
 """What the URL of a ledger in a file starts with."""
@@ -45,6 +47,8 @@ def store_of(spec: Spec) -> Store:
     or of no use."""
     url, private = place_of(spec), spec.private
     engine = engine_of(url)
+    if not engine.publishes:
+        raise InputError(f"{engine.title} is only read; publish elsewhere: publish: {{url: duckdb:///release.duckdb}}")
     if private is None:
         if engine.stores:
             return STORES[engine.name](spec.directory.resolve() / FOLDER, url)

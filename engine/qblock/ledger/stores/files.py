@@ -19,6 +19,12 @@ import duckdb as native
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.duckdb.adapter import DuckdbAdapter
+from qblock.engines.duckdb.dialect import check_database, logs_of
+from qblock.engines.duckdb.faults import explain_duckdb
+from qblock.engines.kept_sessions import SharedDialect
+from qblock.engines.sql_session import SqlSession
 from qblock.errors import Busy, InputError, QblockError
 from qblock.files import check_file, disk_full, no_room
 from qblock.ledger.store import (
@@ -31,12 +37,6 @@ from qblock.ledger.store import (
     make_private,
     wait_for,
 )
-from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb import DuckdbFacts
-from qblock.warehouse.duckdb_session import check_database, logs_of
-from qblock.warehouse.faults import explain_duckdb
-from qblock.warehouse.kept_sessions import SharedDialect
-from qblock.warehouse.protocol import Session
 
 LEDGER_FILE = "ledger.sqlite"
 CROSSWALK_FILE = "crosswalk.duckdb"
@@ -140,8 +140,8 @@ class DuckdbFile(CrosswalkDatabase):
         connection.invalidate()
         self.close()
 
-    def session(self, connection: sa.Connection) -> Session:
-        return Session(connection, DuckdbFacts(None, self.file))
+    def session(self, connection: sa.Connection) -> SqlSession:
+        return SqlSession(connection, DuckdbAdapter(None, self.file))
 
 
 class FileStore(Store):

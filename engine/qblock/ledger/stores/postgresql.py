@@ -10,15 +10,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.kept_sessions import are_kept, leave, run_scoped
+from qblock.engines.postgresql import session as postgresql_session
+from qblock.engines.postgresql.adapter import PostgresqlAdapter, of_transactions
+from qblock.engines.postgresql.faults import explain_postgresql
+from qblock.engines.postgresql.lock_waits import limited
+from qblock.engines.postgresql.session import LEDGER_PATH, PATH
+from qblock.engines.sql_session import SqlSession
 from qblock.ledger.store import OPEN_SECONDS, SCHEMA, CrosswalkDatabase, HeldLock, Store
 from qblock.ledger.stores.postgresql_locks import advisory_lock, advisory_lock_of_all
-from qblock.warehouse import postgresql_session
-from qblock.warehouse.kept_sessions import are_kept, leave, run_scoped
-from qblock.warehouse.lock_waits import limited
-from qblock.warehouse.postgresql import PostgresqlFacts, of_transactions
-from qblock.warehouse.postgresql_faults import explain_postgresql
-from qblock.warehouse.postgresql_session import LEDGER_PATH, PATH
-from qblock.warehouse.protocol import Session
 
 WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move", "spec", "view", "crosswalk_key")
 """Tables that a run writes."""
@@ -83,11 +83,11 @@ class PostgresqlStore(Store, CrosswalkDatabase):
         allowed = "SELECT bool_and(has_table_privilege(n, 'SELECT')) FROM unnest(CAST(:names AS text[])) n"
         return True if connection.scalar(sa.text(allowed), names) else None
 
-    def session(self, connection: sa.Connection) -> Session:
-        return Session(connection, PostgresqlFacts())
+    def session(self, connection: sa.Connection) -> SqlSession:
+        return SqlSession(connection, PostgresqlAdapter())
 
     @contextmanager
-    def without_nested_loops(self, session: Session) -> Iterator[None]:
+    def without_nested_loops(self, session: SqlSession) -> Iterator[None]:
         # A login that does not own the tables cannot ask for statistics.
         setting = session.scalar(WITHOUT_NESTED_LOOPS)
         yield

@@ -23,10 +23,11 @@ from typing import Any
 import psycopg
 import sqlalchemy as sa
 
+from qblock.engines.postgresql import pooler
+from qblock.engines.postgresql import session as postgresql_session
 from qblock.errors import Busy, QblockError
 from qblock.ledger.store import KEPT_FROM_RUNNING, WHOLE, HeldLock, Store, busy, wait_for
 from qblock.resources import sql_text
-from qblock.warehouse import pooler, postgresql_session
 
 MOST_BYTES = 63
 """The longest application_name."""

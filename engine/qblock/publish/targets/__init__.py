@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
+from qblock.engines.engine import database_file
+from qblock.engines.from_spec import engine_of_place, is_copied, is_elsewhere
+from qblock.engines.registry import parse_url
 from qblock.errors import InputError
 from qblock.ledger.store import FOLDER, Store
 from qblock.ledger.stores import store_of
@@ -13,7 +16,6 @@ from qblock.ledger.stores.files import LEDGER_FILE, FileStore
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.publish.targets.protocol import Checked, Identity, Record, Rows, Target, exposure
 from qblock.spec import Spec
-from qblock.warehouse.engines import database_file, engine_of_place, is_copied, is_elsewhere, parse_url
 
 __all__ = ["TARGETS", "Checked", "Identity", "Record", "Rows", "Target", "exposure", "target_of", "write_dimensions"]
 
@@ -76,8 +78,8 @@ TARGETS: dict[str, Callable[[Spec, Store], Target]] = {"duckdb": _file, "postgre
 
 def target_of(spec: Spec, store: Store | None = None) -> Target:
     """The target of a spec. Raises InputError where source and target do not match."""
-    store = store or store_of(spec)
     engine = engine_of_place(spec)
+    store = store or store_of(spec)
     if spec.publish.storage_version is not None and not engine.is_file:
         where = spec.at("publish", "storage_version")
         raise InputError(f"{where}: publish.storage_version is for releases from DuckDB; remove it")

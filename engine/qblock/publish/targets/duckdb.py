@@ -16,6 +16,15 @@ import duckdb
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.duckdb.dialect import check_database, logs_of
+from qblock.engines.duckdb.faults import explain_duckdb, of_newer_duckdb
+from qblock.engines.quoting import quote, quote_plain, quote_text
+from qblock.engines.rights import FileNeed, Needs
+from qblock.engines.session import Session
+from qblock.engines.source_files import found_files
+from qblock.engines.sql_session import SqlSession, sql_of
+from qblock.engines.tables import TableName
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.kept import PublishedColumn
@@ -43,13 +52,6 @@ from qblock.publish.targets.duckdb_files import (
 )
 from qblock.publish.targets.protocol import Identity, Record, Rows, copied_source, retire_each, table_text
 from qblock.spec import Spec
-from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb_session import check_database, logs_of
-from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
-from qblock.warehouse.protocol import Session, TableName
-from qblock.warehouse.quoting import quote, quote_plain, quote_text
-from qblock.warehouse.rights import FileNeed, Needs
-from qblock.warehouse.source_files import found_files
 
 MAIN = "main"
 ALIAS = "qblock_target"
@@ -168,6 +170,7 @@ class DuckdbTarget:
         return []
 
     def stage(self, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record) -> None:
+        session = sql_of(session)
         path = self.version_file(tag.version)
         for folder in (self.store.folder, self.folder.parent, self.folder):
             make_private(folder)
@@ -296,7 +299,7 @@ class DuckdbTarget:
         return None
 
     @contextmanager
-    def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[Session, str]]:
+    def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[SqlSession, str]]:
         with reading(self.version_file(version)) as session:
             yield session, self.spec.publish.schema
 
@@ -307,7 +310,7 @@ class DuckdbTarget:
         with reading(self.file) as session:
             yield Rows(session, self._rows(session))
 
-    def _rows(self, session: Session) -> sa.FromClause:
+    def _rows(self, session: SqlSession) -> sa.FromClause:
         return session.relation(TableName(self.spec.publish.schema, self.spec.view))
 
     def grant(self) -> list[str]:

@@ -14,6 +14,13 @@ import duckdb
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.duckdb.adapter import DuckdbWarehouse
+from qblock.engines.duckdb.dialect import logs_of
+from qblock.engines.duckdb.faults import explain_duckdb, of_newer_duckdb
+from qblock.engines.quoting import quote, quote_text
+from qblock.engines.sql_session import SqlSession
+from qblock.engines.tables import RawType, TableName
 from qblock.errors import QblockError
 from qblock.files import disk_full, no_room
 from qblock.ledger.kept import PublishedColumn
@@ -31,12 +38,6 @@ from qblock.publish.helpers import (
 )
 from qblock.publish.midpoints import MIDPOINTS_SAY, midpoints_of
 from qblock.spec import Spec
-from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb import DuckdbWarehouse
-from qblock.warehouse.duckdb_session import logs_of
-from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
-from qblock.warehouse.protocol import RawType, Session, TableName
-from qblock.warehouse.quoting import quote, quote_text
 
 TYPES: dict[Type, str] = {
     "text": "VARCHAR",
@@ -50,7 +51,7 @@ TABLES = "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables
 VIEWS = "SELECT schema_name, view_name, comment FROM system.main.duckdb_views() WHERE NOT internal"
 
 
-def store_helpers(session: Session, spec: Spec, schema: quoted_name, shown: Shown) -> None:
+def store_helpers(session: SqlSession, spec: Spec, schema: quoted_name, shown: Shown) -> None:
     """Make the tables that are kept with a version. schema: of the attached file."""
     named = names(spec.view, spec.publish.names)
     for helper in KEPT:
@@ -159,7 +160,7 @@ def kept_tags(kept: Path, release: str) -> list[ObjectTag]:
 
 
 @contextmanager
-def reading(file: Path) -> Iterator[Session]:
+def reading(file: Path) -> Iterator[SqlSession]:
     """A session that reads a DuckDB file and nothing else."""
     warehouse = DuckdbWarehouse(file)
     try:

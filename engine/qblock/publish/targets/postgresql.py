@@ -12,6 +12,26 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
+from qblock.engines.from_spec import is_elsewhere
+from qblock.engines.postgresql.adapter import PostgresqlAdapter, PostgresqlWarehouse
+from qblock.engines.postgresql.copied import send_rows
+from qblock.engines.postgresql.lock_waits import (
+    DEADLOCK,
+    DEPENDENT,
+    KEEP,
+    LOCK,
+    REPLACE,
+    ROW,
+    Attempt,
+    in_one_attempt,
+    retry_with_backoff,
+    state_of,
+)
+from qblock.engines.quoting import quote, quote_text
+from qblock.engines.rights import Needs
+from qblock.engines.session import Session
+from qblock.engines.sql_session import SqlSession, sql_of
+from qblock.engines.tables import TableName
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.chain import lock_pointer
 from qblock.ledger.events import RecordedEvent
@@ -38,24 +58,6 @@ from qblock.publish.targets.postgresql_view import close, facts_of, run, text
 from qblock.publish.targets.postgresql_views import Views
 from qblock.publish.targets.protocol import STAYS, Identity, Record, Rows, copied_source, exposure, table_text
 from qblock.spec import Spec
-from qblock.warehouse.engines import is_elsewhere
-from qblock.warehouse.lock_waits import (
-    DEADLOCK,
-    DEPENDENT,
-    KEEP,
-    LOCK,
-    REPLACE,
-    ROW,
-    Attempt,
-    in_one_attempt,
-    retry_with_backoff,
-    state_of,
-)
-from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
-from qblock.warehouse.postgresql_copied import send_rows
-from qblock.warehouse.protocol import Session, TableName
-from qblock.warehouse.quoting import quote, quote_text
-from qblock.warehouse.rights import Needs
 
 RESERVED = re.compile(r"pg_.*|information_schema", re.DOTALL)
 """Schemas that are the server's."""
@@ -137,11 +139,11 @@ class PostgresqlTarget:
 
     def stage(self, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record) -> None:
         here = session.engine == self.store.engine
-        with nullcontext(session) if here else self._session() as own:
+        with nullcontext(sql_of(session)) if here else self._session() as own:
             self._stage(session, own, copy, shown, tag, record)
 
     def _stage(
-        self, source: Session, session: Session, copy: Copy, shown: Shown, tag: ObjectTag, record: Record
+        self, source: Session, session: SqlSession, copy: Copy, shown: Shown, tag: ObjectTag, record: Record
     ) -> None:
         name = self._version(tag.version)
         table, columns = f"{SCHEMA}.{quote(name)}", [column.name for column in copy.columns]
@@ -225,7 +227,7 @@ class PostgresqlTarget:
             rows = Rows(session, self._rows(session, version, columns))
             yield PostgresqlChecked(self, rows, version, columns)
 
-    def _rows(self, session: Session, version: int, columns: Sequence[PublishedColumn]) -> sa.FromClause:
+    def _rows(self, session: SqlSession, version: int, columns: Sequence[PublishedColumn]) -> sa.FromClause:
         """The rows of a version under the names that it publishes."""
         table = session.relation(TableName(SCHEMA, self._version(version)))
         selected = [table.c[column.name].label(quoted_name(column.name, quote=True)) for column in columns]
@@ -291,7 +293,7 @@ class PostgresqlTarget:
             self.views.check_all(session.connection, columns)
 
     @contextmanager
-    def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[Session, str]]:
+    def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[SqlSession, str]]:
         warehouse = PostgresqlWarehouse(self.store.url)
         try:
             with warehouse.snapshot() as session:
@@ -456,12 +458,12 @@ class PostgresqlTarget:
         return version_table(version, self.spec.release)
 
     @contextmanager
-    def _session(self) -> Iterator[Session]:
+    def _session(self) -> Iterator[SqlSession]:
         """A session in a READ COMMITTED transaction, rolled back unless it is committed."""
         with self.store.translated():
             connection = self.store.create_engine().connect()
         try:
-            yield Session(connection, PostgresqlFacts())
+            yield SqlSession(connection, PostgresqlAdapter())
         except BaseException:
             self.store.give_up(connection)
             raise
@@ -479,7 +481,7 @@ class PostgresqlChecked:
         self._columns = columns
 
     def publish(self, record: Record) -> list[str]:
-        target, connection = self._target, self.rows.session.connection
+        target, connection = self._target, sql_of(self.rows.session).connection
         target.prepare(self._columns)
 
         def fill(attempt: Attempt) -> Layout:

@@ -8,14 +8,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.postgresql.lock_waits import READ, Attempt
+from qblock.engines.postgresql.session import CATALOG, home, login_path
+from qblock.engines.quoting import quote
+from qblock.engines.tables import TableName
 from qblock.ledger.store import SCHEMA
 from qblock.publish.targets.postgresql_view import KINDS, own_views, text
 from qblock.spec import Spec
 from qblock.spec.sources import DimensionTable
-from qblock.warehouse.lock_waits import READ, Attempt
-from qblock.warehouse.postgresql_session import CATALOG, home, login_path
-from qblock.warehouse.protocol import TableName
-from qblock.warehouse.quoting import quote
 
 DENIED = "42501"
 PUBLIC = 0

@@ -6,6 +6,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.from_spec import is_elsewhere, tables_read
+from qblock.engines.postgresql import session as postgresql_session
+from qblock.engines.postgresql.rights import Catalog
+from qblock.engines.quoting import quote
+from qblock.engines.registry import engine_of, parse_url
+from qblock.engines.rights import Needs, Right, When
+from qblock.engines.tables import TableName
 from qblock.errors import InputError
 from qblock.ledger.store import SCHEMA
 from qblock.publish.helpers import names
@@ -13,12 +20,6 @@ from qblock.publish.targets.postgresql_tables import pattern_of
 from qblock.publish.targets.postgresql_view import View, text
 from qblock.source.columns import columns_granted, columns_looked_at
 from qblock.spec import Spec
-from qblock.warehouse import postgresql_session
-from qblock.warehouse.engines import engine_of, is_elsewhere, parse_url, tables_read
-from qblock.warehouse.postgresql_rights import Catalog
-from qblock.warehouse.protocol import TableName
-from qblock.warehouse.quoting import quote
-from qblock.warehouse.rights import Needs, Right, When
 
 LEDGER = (
     (("alembic_version", "release_move"), ("SELECT",), "which ledger this is"),
@@ -157,7 +158,7 @@ def _of_tables(catalog: Catalog, spec: Spec) -> list[str]:
         source_engine = engine_of(parse_url(spec.source.url.url))
         if source_engine.is_file:
             return []  # a file has no roles
-        if not source_engine.facts.has_roles:
+        if not source_engine.adapter.has_roles:
             return [f"the login of the source's URL must be able to read {spec.source.table} there"]
         return [f"{catalog.role}, or the login of the source's URL, needs SELECT on {spec.source.table} there"]
     role, notes, source = catalog.role, [], TableName.parse(spec.source.table)

@@ -15,13 +15,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.kept_sessions import leave
+from qblock.engines.postgresql.lock_waits import KEEP, REPLACE, WRITE, Attempt, state_of
+from qblock.engines.quoting import quote
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.store import SCHEMA
 from qblock.publish.helpers import KEPT, Kind, Type
 from qblock.publish.targets.postgresql_view import close, run, text
-from qblock.warehouse.kept_sessions import leave
-from qblock.warehouse.lock_waits import KEEP, REPLACE, WRITE, Attempt, state_of
-from qblock.warehouse.quoting import quote
 
 TYPES: dict[Type, str] = {
     "text": "text",

@@ -9,12 +9,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.postgresql import session as postgresql_session
+from qblock.engines.postgresql.lock_waits import Attempt
+from qblock.engines.quoting import quote, quote_text
 from qblock.errors import InputError, QblockError
 from qblock.ledger.store import SCHEMA
 from qblock.spec import Spec
-from qblock.warehouse import postgresql_session
-from qblock.warehouse.lock_waits import Attempt
-from qblock.warehouse.quoting import quote, quote_text
 
 KINDS = {"r": "table", "p": "table", "m": "materialized view", "v": "view", "f": "foreign table", "S": "sequence"}
 Columns = Sequence[tuple[str, str]]

@@ -8,6 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.postgresql.lock_waits import REPLACE, Attempt
+from qblock.engines.quoting import quote, quote_text
+from qblock.engines.session import Session
+from qblock.engines.tables import RawType
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.store import SCHEMA
 from qblock.publish.helpers import (
@@ -43,9 +47,6 @@ from qblock.publish.targets.postgresql_view import (
     write_known,
 )
 from qblock.spec import Spec
-from qblock.warehouse.lock_waits import REPLACE, Attempt
-from qblock.warehouse.protocol import RawType, Session
-from qblock.warehouse.quoting import quote, quote_text
 
 OF = ("of_release", "of_version", "position")
 Definition = tuple[str, Columns, Comments]

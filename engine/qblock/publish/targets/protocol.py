@@ -10,6 +10,11 @@ from typing import Any, Protocol
 
 import sqlalchemy as sa
 
+from qblock.engines.registry import engine_of, parse_url
+from qblock.engines.rights import Needs
+from qblock.engines.session import Session
+from qblock.engines.spark import ENGINE as SPARK
+from qblock.engines.tables import TableName
 from qblock.ledger.events import RecordedEvent, State
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.stamps import ObjectTag
@@ -17,9 +22,6 @@ from qblock.ledger.store import Store
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown
 from qblock.spec import Spec
-from qblock.warehouse.engines import SPARK, engine_of, parse_url
-from qblock.warehouse.protocol import Session, TableName
-from qblock.warehouse.rights import Needs
 
 ON_SPARK = " on Spark"
 Record = Callable[[sa.Connection, State], None]

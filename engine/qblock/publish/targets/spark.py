@@ -9,6 +9,14 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
+from qblock.engines.from_spec import is_elsewhere
+from qblock.engines.rights import Needs
+from qblock.engines.session import Session
+from qblock.engines.spark.catalog import SparkCatalog, within
+from qblock.engines.spark.client import PATH, PATHS, Frame
+from qblock.engines.spark.copied import send_rows
+from qblock.engines.spark.session import SparkSession, SparkTables
+from qblock.engines.tables import TableName
 from qblock.errors import InputError, Refused
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.kept import Kept, PublishedColumn
@@ -21,13 +29,6 @@ from qblock.publish.targets.protocol import ON_SPARK, Identity, Record, Rows, co
 from qblock.publish.targets.spark_helpers import SparkHelpers, beside
 from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions, opened, private_path, show_version
 from qblock.spec import Spec
-from qblock.warehouse.engines import is_elsewhere
-from qblock.warehouse.protocol import Session, TableName
-from qblock.warehouse.rights import Needs
-from qblock.warehouse.spark import SparkSession, SparkTables
-from qblock.warehouse.spark_catalog import SparkCatalog, within
-from qblock.warehouse.spark_client import PATH, PATHS, Frame
-from qblock.warehouse.spark_copied import send_rows
 
 NAME = re.compile(r"[a-z0-9_]+", re.ASCII)
 READERS = (

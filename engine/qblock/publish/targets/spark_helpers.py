@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from qblock.engines.spark.adapter import quote_name, quote_text
+from qblock.engines.spark.catalog import Entry, SparkCatalog
+from qblock.engines.spark.client import quoted
+from qblock.engines.spark.session import SparkSession
 from qblock.errors import InputError, Refused
 from qblock.ledger.kept import PublishedColumn
 from qblock.publish.helpers import (
@@ -22,10 +26,6 @@ from qblock.publish.helpers import (
 )
 from qblock.publish.midpoints import MIDPOINTS_SAY, midpoints_of
 from qblock.spec import Spec
-from qblock.warehouse.spark import SparkSession
-from qblock.warehouse.spark_catalog import Entry, SparkCatalog
-from qblock.warehouse.spark_client import quoted
-from qblock.warehouse.spark_facts import quote_name, quote_text
 
 TYPES: dict[Type, str] = {
     "text": "STRING",

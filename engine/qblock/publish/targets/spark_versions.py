@@ -12,6 +12,12 @@ from dataclasses import replace
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.engines.from_spec import place_of
+from qblock.engines.spark.adapter import quote_name
+from qblock.engines.spark.catalog import Entry, SparkCatalog
+from qblock.engines.spark.client import quoted
+from qblock.engines.spark.session import SparkTables, SparkWarehouse
+from qblock.engines.tables import TableName
 from qblock.errors import InputError, Refused
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.stamps import ObjectTag
@@ -22,12 +28,6 @@ from qblock.publish.helpers import column_comments
 from qblock.publish.targets.protocol import Record, Rows
 from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers
 from qblock.spec import Spec
-from qblock.warehouse.engines import place_of
-from qblock.warehouse.protocol import TableName
-from qblock.warehouse.spark import SparkTables, SparkWarehouse
-from qblock.warehouse.spark_catalog import Entry, SparkCatalog
-from qblock.warehouse.spark_client import quoted
-from qblock.warehouse.spark_facts import quote_name
 
 SAYS = "qblock dimension table {name}"
 """The comment on a view, and on the table that it shows."""

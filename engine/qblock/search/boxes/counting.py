@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from qblock.blocks import Blocks, Containing, Guards, Ints, Mask, Reference
+from qblock.engines import queries
 from qblock.frequency import FrequencySets, coding
 from qblock.lattice import Node
 from qblock.models import Model
@@ -19,7 +20,6 @@ from qblock.search.assessment import Part, held_by_all
 from qblock.search.boxes.groups import Groups, blocks_of, distinct, numbered
 from qblock.search.task import Task
 from qblock.spec import Requirement
-from qblock.warehouse import queries
 
 Path = Callable[[Ints, int], Sequence[Containing]]
 """The parts on the way from the whole table to each of some parts, themselves included, as blocks of the sensitive

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
+from qblock.engines.queries import Query
 from qblock.ledger.events import canonical
 from qblock.source import SourceTable
 from qblock.spec import Spec
@@ -21,7 +22,6 @@ from qblock.versions.pending.state import Layout, Row, State, block_of, stuck_pe
 from qblock.versions.people import entities_apart, set_apart
 from qblock.versions.recorded import Candidate, RecordedVersion, entity_of, recorded
 from qblock.versions.texts import decoded, join_texts, joined_text, texts_of
-from qblock.warehouse.queries import Query
 
 
 def begin_state(crosswalk: Crosswalk, spec: Spec, source: SourceTable, candidate: Candidate) -> None:

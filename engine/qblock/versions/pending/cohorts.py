@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from qblock.engines.tables import TableName
 from qblock.ledger.events import canonical
 from qblock.models import KAnonymity
 from qblock.search.boxes.division import divide, of_levels
@@ -24,7 +25,6 @@ from qblock.versions.batching.rules import Rules
 from qblock.versions.batching.state import Block
 from qblock.versions.crosswalk import Crosswalk, fresh_name, load_texts
 from qblock.versions.recorded import DIGEST, first_of, leaf_of, person_of, recorded
-from qblock.warehouse.protocol import TableName
 
 ENTITY = "qblock of whom"
 """The column that has the entity of a row as it is in the source."""

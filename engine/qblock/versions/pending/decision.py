@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
+from qblock.engines.queries import Query
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.spec.sections import Newcomers
@@ -61,7 +62,6 @@ from qblock.versions.pending.state import (
 from qblock.versions.people import entities_apart, set_apart
 from qblock.versions.recorded import RecordedVersion, recorded
 from qblock.versions.texts import decoded, grew, joined_text, kept_sets, owner_of, rows_of, sets_of, split_text
-from qblock.warehouse.queries import Query
 
 OUT_WHY = {
     "left": LEFT,

@@ -11,6 +11,9 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.engines.queries import Query
+from qblock.engines.tables import Column
+from qblock.engines.values import fits, type_class
 from qblock.errors import Refused
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
@@ -54,9 +57,6 @@ from qblock.versions.texts import (
     with_rows,
 )
 from qblock.versions.types import cannot_hold
-from qblock.warehouse.protocol import Column
-from qblock.warehouse.queries import Query
-from qblock.warehouse.values import fits, type_class
 
 OTHER_COLUMNS = (
     "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}), and "

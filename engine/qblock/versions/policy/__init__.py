@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from qblock.blocks import Reference
+from qblock.engines.session import Session
+from qblock.engines.tables import Column
 from qblock.errors import InputError
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.store import Store
@@ -25,7 +27,6 @@ from qblock.versions.policy.batched import Batched
 from qblock.versions.policy.common import Reopen, Restart
 from qblock.versions.policy.exact import Exact
 from qblock.versions.policy.independent import Independent
-from qblock.warehouse.protocol import Column, Session
 
 
 class VersionPolicy(Protocol):

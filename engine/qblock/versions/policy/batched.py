@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from qblock.blocks import Reference
+from qblock.engines.memory import uncollected
+from qblock.engines.session import Session
+from qblock.engines.tables import Column, TableName
 from qblock.errors import Refused
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.store import Store
@@ -40,8 +43,6 @@ from qblock.versions.policy import common
 from qblock.versions.policy.common import Reopen, Restart, TogetherRefused
 from qblock.versions.recorded import UNPROTECTED, Candidate, identified, recorded
 from qblock.versions.withdrawals import NOBODY
-from qblock.warehouse.memory import uncollected
-from qblock.warehouse.protocol import Column, Session, TableName
 
 FAILED_TOGETHER = (
     "newcomers whose batch passed fail together with another release that the same readers may hold: its people stay "

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
+from qblock.engines.session import Session
 from qblock.errors import Refused
 from qblock.lattice import Node
 from qblock.ledger.chain import record as record_event
@@ -31,7 +32,6 @@ from qblock.versions.gate import Verdict, check_models, members, unchanged
 from qblock.versions.people import entities_apart
 from qblock.versions.recorded import ONLY_UNPROTECTED, Candidate, candidate, discard, published_node, record, recorded
 from qblock.versions.withdrawals import NOBODY, Batch, batch, cohort_size, left
-from qblock.warehouse.protocol import Session
 
 WAITS = {
     "newcomers_waiting": "newcomers",

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from qblock.blocks import Reference
+from qblock.engines.session import Session
+from qblock.engines.tables import Column
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.store import Store
 from qblock.search.assessment import Assessment
@@ -21,7 +23,6 @@ from qblock.versions.policy import common
 from qblock.versions.policy.common import Reopen, Restart, TogetherRefused
 from qblock.versions.recorded import Candidate, identified, recorded
 from qblock.versions.withdrawals import NOBODY, Batch, failed
-from qblock.warehouse.protocol import Column, Session
 
 STAY_IN = (
     "the batch of {} people who withdrew fails: it would reveal the values of its leavers or of those who stay; they "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from qblock.engines.session import Session
+from qblock.engines.tables import Column
 from qblock.errors import Refused
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.store import Store
@@ -15,7 +17,6 @@ from qblock.versions.crosswalk import has_crosswalk, open_crosswalk
 from qblock.versions.gate import Verdict
 from qblock.versions.policy.common import Reopen, Restart
 from qblock.versions.withdrawals import withdrawn
-from qblock.warehouse.protocol import Column, Session
 
 
 class Independent:

@@ -8,26 +8,20 @@ from contextlib import contextmanager
 
 from qblock.errors import QblockError
 
-DRIVERS = {
-    "duckdb": "duckdb",
-    "_duckdb": "duckdb",
-    "psycopg": "postgresql",
-    "pyspark": "spark",
-    "grpc": "spark",
-}
-"""The engine of each package that raises errors of its own."""
-
 
 def explained(error: BaseException) -> QblockError | None:
     """The error to raise for a driver's, which is its cause; None for any other."""
-    from qblock.warehouse.engines import ENGINES
-    from qblock.warehouse.faults import original_of
+    from qblock.engines.faults import original_of
+    from qblock.engines.registry import ENGINES
 
-    original = original_of(error)
-    package = type(original).__module__.partition(".")[0]
-    if isinstance(error, QblockError) or package not in DRIVERS:
+    package = type(original_of(error)).__module__.partition(".")[0]
+    engine = next((engine for engine in ENGINES.values() if package in engine.drivers), None)
+    if isinstance(error, QblockError) or engine is None:
         return None
-    ours = ENGINES[DRIVERS[package]].facts().explain(error)  # type: ignore[arg-type]
+    adapter = engine.adapter()
+    if adapter.is_interrupt(error):
+        raise KeyboardInterrupt from error
+    ours = adapter.explain(error)  # type: ignore[arg-type]
     ours.__cause__ = error
     return ours
 
@@ -35,14 +29,10 @@ def explained(error: BaseException) -> QblockError | None:
 @contextmanager
 def drivers_translated() -> Iterator[None]:
     """Turn the drivers' errors into ours, without any of their text."""
-    from qblock.warehouse.faults import interrupted
-
     try:
         yield
     except Exception as error:
         ours = explained(error)
         if ours is None:
             raise
-        if interrupted(error):
-            raise KeyboardInterrupt from error
         raise ours from error

@@ -9,6 +9,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.comparison import Kind
+from qblock.engines.copied import no_column
+from qblock.engines.session import Session
+from qblock.engines.tables import Column
+from qblock.engines.values import NUMERIC, canonical_text, is_value
 from qblock.errors import InputError
 from qblock.spec.condition import (
     ColumnName,
@@ -23,9 +28,6 @@ from qblock.spec.condition import (
     ValueForm,
     columns_of,
 )
-from qblock.warehouse.copied import no_column
-from qblock.warehouse.protocol import Column, Kind, Session
-from qblock.warehouse.values import NUMERIC, canonical_text, is_value
 
 OPERATORS: dict[Operator, Callable[[Any, Any], Any]] = {
     "=": operator.eq,

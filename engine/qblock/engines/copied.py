@@ -5,19 +5,23 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
+import sqlalchemy as sa
 
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.duckdb.adapter import DuckdbAdapter, DuckdbWarehouse
+from qblock.engines.memory import of_embedded
+from qblock.engines.queries import Query
+from qblock.engines.quoting import quote, quote_text
+from qblock.engines.session import Restriction, Session, Warehouse, translated
+from qblock.engines.sql_session import SqlSession, sql_of
+from qblock.engines.tables import SourceFacts, TableName
 from qblock.errors import InputError
-from qblock.spec.source_file import ColumnType
-from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
-from qblock.warehouse.memory import of_embedded
-from qblock.warehouse.protocol import Restriction, Session, SourceFacts, TableName, translated
-from qblock.warehouse.queries import Query
-from qblock.warehouse.quoting import quote, quote_text
+from qblock.spec.source_file import ColumnType, column_type
 
 ROWS, TEXTS = "qblock_rows", "qblock_texts"
 
@@ -42,7 +46,7 @@ class Tabular(Protocol):
         """Raise InputError where it lacks a column. needed: the columns, each with where the spec names it."""
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
-        """The types of these columns, as qblock.warehouse.arrow takes them."""
+        """The types of these columns, as qblock.engines.arrow takes them."""
 
     def parts(self, columns: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
         """The rows, in parts with a name for messages. Raises QblockError where they cannot be read, or changed."""
@@ -101,7 +105,7 @@ class CopiedWarehouse(DuckdbWarehouse):
         self._copied = False
 
     @contextmanager
-    def snapshot(self) -> Iterator[Session]:
+    def snapshot(self) -> Iterator[SqlSession]:
         if not self._copied:
             self._copy()
             self._copied = True
@@ -126,7 +130,7 @@ class CopiedWarehouse(DuckdbWarehouse):
         """The private file, to be filled."""
         assert self.path is not None
         with (
-            translated(DuckdbFacts(None, self.path)),
+            translated(DuckdbAdapter(None, self.path)),
             duckdb_session.connect(self.path) as connection,
         ):
             duckdb_session.hide_progress(connection)
@@ -187,7 +191,7 @@ class ServerCopy(CopiedWarehouse):
             super().restrict(table, replaced)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Session]:
+    def snapshot(self) -> Iterator[SqlSession]:
         with super().snapshot() as session:
             for table in (self._of, *self._beside):
                 session.known_as(table, home_of_copy(table))
@@ -202,12 +206,69 @@ class ServerCopy(CopiedWarehouse):
                 self._fill(connection, source, self._needed if table == self._of else dict.fromkeys(source.columns, ""))
 
 
+class SessionTable:
+    """The Tabular protocol for a table of a session. What is copied are canonical texts, which are read as what the
+    columns are: so an engine says what its values are in one place."""
+
+    facts: SourceFacts | None = None
+    nan_is_missing = False
+
+    def __init__(self, session: SqlSession, table: TableName) -> None:
+        self.name, self.home = str(table), home_of_copy(table)
+        self._session, self._table = session, table
+        self._columns = session.columns(table)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        return list(self._columns)
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]:
+        return {
+            name: column_type("decimal(38, 10)" if column.kind == "decimal" else column.kind)
+            for name, column in self._columns.items()
+        }
+
+    def check(self, needed: Mapping[str, str]) -> None:
+        check_names(f"the source {self.name}", self.columns, needed)
+
+    def schema(self, columns: Sequence[str]) -> pa.Schema:
+        return pa.schema([pa.field(name, pa.string()) for name in columns])
+
+    def parts(self, columns: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
+        session, relation = self._session, self._session.relation(self._table, columns)
+        texts = []
+        for name in columns:
+            column = self._columns[name]
+            texts.append(session.text_of(session.comparable(relation.c[name], column), column.kind).label(name))
+        yield self.name, session.batches(sa.select(*texts), schema)
+
+
+def tables_of(opened: Callable[[], Warehouse]) -> Opened:
+    """Tables of one snapshot of a warehouse, for `ServerCopy`."""
+
+    @contextmanager
+    def tables(restricted: Mapping[TableName, Restriction]) -> Iterator[Callable[[TableName], ServerTabular]]:
+        warehouse = opened()
+        for table, restriction in restricted.items():
+            warehouse.restrict(table, restriction)
+        try:
+            with warehouse.snapshot() as session:
+                yield partial(SessionTable, sql_of(session))
+        finally:
+            warehouse.close()
+
+    return tables
+
+
 def rows_sent(source: Session, query: Query, rows: int) -> pa.RecordBatchReader:
     """The rows of a query of the embedded database, in order, so many at a time."""
-    text = str(query.compile(dialect=source.connection.dialect, compile_kwargs={"literal_binds": True}))
-    driver: Any = source.connection.connection.driver_connection
+    text = str(query.compile(dialect=source.dialect, compile_kwargs={"literal_binds": True}))
+    connection = sql_of(source).connection
+    driver: Any = connection.connection.driver_connection
     source.count()
-    with translated(DuckdbFacts()):
+    with translated(DuckdbAdapter()):
         return driver.sql(text).to_arrow_reader(rows)
 
 

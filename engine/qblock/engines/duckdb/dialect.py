@@ -25,9 +25,9 @@ from sqlalchemy.dialects.postgresql import base
 from sqlalchemy.engine.default import DefaultExecutionContext
 from sqlalchemy.engine.interfaces import BindTyping
 
+from qblock.engines.kept_sessions import SharedDialect
 from qblock.errors import QblockError
 from qblock.files import check_file
-from qblock.warehouse.kept_sessions import SharedDialect
 
 ARROW = "duckdb_arrow"
 """Execution option: the rows are `Cursor.table`."""

@@ -12,14 +12,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.canonical import decimal_text
+from qblock.engines.condition import Where
+from qblock.engines.session import Session
+from qblock.engines.spelled import Rows, Same, Spellings
+from qblock.engines.tables import Column, TableName
+from qblock.engines.values import EXACT, NUMERIC, canonical_text, fits
 from qblock.errors import InputError, quoted
 from qblock.hierarchy import Hierarchy, from_csv
 from qblock.hierarchy.core import MOST_EDGES
 from qblock.spec.sources import CsvFile, DimensionTable, Edges, Ranges, cells_of
-from qblock.warehouse.condition import Where
-from qblock.warehouse.protocol import Column, Session, TableName
-from qblock.warehouse.spelled import Rows, Same, Spellings
-from qblock.warehouse.values import EXACT, NUMERIC, canonical_text, fits
 
 Expression = sa.ColumnElement[Any]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from qblock.engines.spark.adapter import quote_name, quote_text
+from qblock.engines.spark.client import Client, Frame, explained, path_literal, quoted
 from qblock.errors import InputError
-from qblock.warehouse.spark_client import Client, Frame, explained, path_literal, quoted
-from qblock.warehouse.spark_facts import quote_name, quote_text
 
 LONGEST = 256
 """Characters of a column's comment, of which Hive's catalog keeps no more."""

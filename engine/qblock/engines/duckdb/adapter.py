@@ -1,4 +1,4 @@
-"""DuckDB: a file attached read-only to a session in memory."""
+"""DuckDB: its SQL, and a file attached read-only to a session in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -16,15 +16,18 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
+from qblock.comparison import Kind
+from qblock.engines.adapter import SqlAdapter
+from qblock.engines.arrow import MANY
+from qblock.engines.duckdb import dialect as duckdb_session
+from qblock.engines.duckdb.dialect import ARROW, DuckdbBeside, DuckdbDialect, check_database, hide_progress
+from qblock.engines.duckdb.faults import explain_duckdb, interrupted
+from qblock.engines.memory import SpillFolder, of_embedded
+from qblock.engines.quoting import quote, quote_text
+from qblock.engines.session import Restriction, translated
+from qblock.engines.sql_session import SqlSession
+from qblock.engines.tables import Column, TableName
 from qblock.errors import InputError, QblockError
-from qblock.warehouse import duckdb_session
-from qblock.warehouse.arrow import MANY
-from qblock.warehouse.duckdb_session import ARROW, DuckdbBeside, check_database, hide_progress
-from qblock.warehouse.faults import explain_duckdb
-from qblock.warehouse.memory import SpillFolder, of_embedded
-from qblock.warehouse.protocol import Column, Kind, Restriction, Session, TableName, translated
-from qblock.warehouse.queries import Part
-from qblock.warehouse.quoting import quote, quote_text
 
 SOURCE = "source"
 _KINDS: dict[str, Kind] = {
@@ -66,46 +69,38 @@ def _number(number: int) -> sa.ColumnElement[int]:
     return sa.literal_column(str(number), sa.Integer)
 
 
-class DuckdbFacts:
-    """The Facts protocol for DuckDB."""
+class DuckdbAdapter(SqlAdapter):
+    """What DuckDB is like, and its SQL."""
 
     name = "duckdb"
-    error: type[Exception] = duckdb.Error
+    error = duckdb.Error
     literals = True
     """To bind a parameter the driver imports pandas."""
     text_type = "VARCHAR"
     whole_type = "BIGINT"
     double_type = "DOUBLE"
     date_type = "DATE"
-    range_types: ClassVar[Mapping[str, str]] = {}
-    private_schema: str | None = None
     embedded = True
-    statements_are_jobs = False
-    keeps_secrets = True
-    row_hash: tuple[str, str] | None = ("hash", duckdb.__version__)
-    approximate_distinct: str | None = "approx_count_distinct"
-    has_roles = False
+    row_hash = ("hash", duckdb.__version__)
+    approximate_distinct = "approx_count_distinct"
     table_exists = (
         "SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = :name AND NOT internal AND :schema IS NULL"
     )
-    copied_words = ""
     snapshot_words = "a read-only session, while nobody can write to the file"
 
     def __init__(self, database: str | None = SOURCE, file: Path | None = None) -> None:
         self._database, self._file = database, file
+
+    @staticmethod
+    def dialect() -> sa.Dialect:
+        # A driver's own way of writing parameters would double every percent sign in a name.
+        return DuckdbDialect(paramstyle="named")
 
     def prefix(self, schema: str | None) -> quoted_name | None:
         if self._database is None:
             return None if schema is None else quoted_name(schema, quote=True)
         # Quoted here: the dialect would take the dot as part of the name.
         return quoted_name(f"{quote(self._database)}.{quote(schema or 'main')}", quote=False)
-
-    @staticmethod
-    def type_of_copy(type_: str) -> str:
-        return type_
-
-    def home(self, connection: sa.Connection, table: TableName) -> TableName:
-        return table  # `prefix` says it
 
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
         rows = connection.exec_driver_sql(
@@ -118,10 +113,6 @@ class DuckdbFacts:
         """In the table's schema. In the statement: to bind a parameter the driver imports pandas."""
         database = "current_database()" if self._database is None else quote_text(self._database)
         return f"database_name = {database} AND schema_name = {quote_text(table.schema or 'main')}"
-
-    def computed(self, connection: sa.Connection, table: TableName) -> bool:
-        query = f"SELECT 1 FROM duckdb_views() WHERE {self._there(table)} AND view_name = {quote_text(table.name)}"
-        return connection.exec_driver_sql(query).first() is not None
 
     def definition(self, connection: sa.Connection, table: TableName) -> str | None:
         query = f"SELECT sql FROM duckdb_views() WHERE {self._there(table)} AND view_name = {quote_text(table.name)}"
@@ -151,9 +142,6 @@ class DuckdbFacts:
     def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
         columns = connection.connection.driver_connection.execute(sql).fetchnumpy()  # type: ignore[union-attr]
         return {name: np.ascontiguousarray(columns[name], dtype=np.int64) for name in names}
-
-    def pull(self, connection: sa.Connection, table: str, names: list[str]) -> Iterator[Part] | None:
-        return None
 
     def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
         driver: Any = connection.connection.driver_connection
@@ -220,9 +208,6 @@ class DuckdbFacts:
         moved = sa.func.regexp_replace(text, _literal(r"^(\d+-\d+-\d+)(.*) BC$"), _literal(r"\1 (BC)\2"))
         return sa.case((sa.func.suffix(text, _literal(" BC")), moved), else_=text)
 
-    def endless(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        return text
-
     def plain_text(self, value: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
         if of.type == "BLOB":
             return _literal("\\x").concat(sa.func.lower(sa.func.hex(value)))
@@ -232,12 +217,6 @@ class DuckdbFacts:
             return sa.cast(sa.func.to_json(value), sa.Text)
         return sa.cast(value, sa.Text)
 
-    def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        return text
-
-    def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
-        return
-
     def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.func.sha256(text, type_=sa.Text)
 
@@ -246,6 +225,9 @@ class DuckdbFacts:
 
     def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.func.strlen(text)
+
+    def is_interrupt(self, error: BaseException) -> bool:
+        return interrupted(error)
 
     def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
         return explain_duckdb(error, reading, self._file)
@@ -273,16 +255,16 @@ class DuckdbWarehouse:
         self._restrictions[table] = restriction
 
     @contextmanager
-    def snapshot(self) -> Iterator[Session]:
-        facts = DuckdbFacts(SOURCE if self.path is not None else None, self.path)
-        with translated(facts):
+    def snapshot(self) -> Iterator[SqlSession]:
+        adapter = DuckdbAdapter(SOURCE if self.path is not None else None, self.path)
+        with translated(adapter):
             connection = self._engine.connect()
         driver: Any = connection.connection.driver_connection
         beside = DuckdbBeside(driver)
-        session: Session | None = None
+        session: SqlSession | None = None
         failed = False
         try:
-            with translated(facts):
+            with translated(adapter):
                 hide_progress(driver)
                 connection.exec_driver_sql(f"SET temp_directory = {quote_text(str(self._spill.path))}")
                 if self._memory_limit:
@@ -294,7 +276,7 @@ class DuckdbWarehouse:
                     check_database(self.path, "name a DuckDB file in the URL", InputError)
                     connection.exec_driver_sql(f"ATTACH {quote_text(str(self.path))} AS {SOURCE} (READ_ONLY)")
                     connection.commit()
-            session = Session(connection, facts, beside, self._restrictions, stays=True)
+            session = SqlSession(connection, adapter, beside, self._restrictions, stays=True)
             if self.path is not None:
                 # An attached file's snapshot starts when it is first touched.
                 session.scalar(f"SELECT count(*) FROM duckdb_tables() WHERE database_name = '{SOURCE}'")
@@ -309,7 +291,7 @@ class DuckdbWarehouse:
         finally:
             beside.close()
             # What led here is told, and not that nothing can be ended any more.
-            with suppress(sa.exc.SQLAlchemyError, duckdb.Error) if failed else translated(facts):
+            with suppress(sa.exc.SQLAlchemyError, duckdb.Error) if failed else translated(adapter):
                 connection.rollback()
                 if self.path is not None:
                     connection.exec_driver_sql(f"DETACH DATABASE IF EXISTS {SOURCE}")

@@ -1,24 +1,22 @@
-"""The page of facts of Spark: types, the canonical text of values, a dialect that only compiles (what is compiled is
+"""The SQL of Spark: types, the canonical text of values, a dialect that only compiles (what is compiled is
 sent by `SparkSession`, with its values apart), and errors, of whose text only the name of the condition is shown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import sqlalchemy as sa
-from numpy.typing import NDArray
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql import compiler, quoted_name
 from sqlalchemy.sql.compiler import AggregateOrderByStyle
 
+from qblock.comparison import Kind
+from qblock.engines.adapter import Adapter
+from qblock.engines.faults import Unreachable, while_reading
+from qblock.engines.tables import Column
 from qblock.errors import InputError, QblockError
-from qblock.warehouse.faults import Unreachable, while_reading
-from qblock.warehouse.protocol import Column, Kind, TableName
-from qblock.warehouse.queries import Part
 
 
 def quote_name(name: str) -> str:
@@ -148,27 +146,24 @@ def _number(number: int) -> sa.ColumnElement[int]:
     return sa.literal_column(str(number), sa.Integer)
 
 
-class SparkFacts:
-    """The Facts protocol for Spark. What is sent and fetched is SparkSession's."""
+class SparkAdapter(Adapter):
+    """What Spark is like, and its SQL. What is sent and fetched is SparkSession's."""
 
     name = "spark"
-    error: type[Exception] = QblockError
-    literals = False
+    error = QblockError
     text_type = "STRING"
     whole_type = "BIGINT"
     double_type = "DOUBLE"
     date_type = "DATE"
-    range_types: ClassVar[Mapping[str, str]] = {}
-    private_schema: str | None = None
-    embedded = False
     statements_are_jobs = True
     keeps_secrets = False
-    row_hash: tuple[str, str] | None = None
-    approximate_distinct: str | None = "approx_count_distinct"
-    has_roles = False
-    table_exists = ""
+    approximate_distinct = "approx_count_distinct"
     copied_words = "by one statement for each table"
     snapshot_words = "private copies of what is read, made first"
+
+    @staticmethod
+    def dialect() -> sa.Dialect:
+        return SparkDialect()
 
     @staticmethod
     def type_of_copy(type_: str) -> str:
@@ -176,39 +171,6 @@ class SparkFacts:
 
     def prefix(self, schema: str | None) -> quoted_name | None:
         return None if schema is None else quoted_name(quote_name(schema), quote=False)
-
-    def home(self, connection: sa.Connection, table: TableName) -> TableName:
-        return table
-
-    def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
-        raise NotImplementedError
-
-    def computed(self, connection: sa.Connection, table: TableName) -> bool:
-        return False
-
-    def definition(self, connection: sa.Connection, table: TableName) -> str | None:
-        return None  # what is read is a copy
-
-    def expressions(self, connection: sa.Connection, table: TableName) -> dict[str, str]:
-        return {}
-
-    def tables(self, connection: sa.Connection) -> list[str]:
-        raise NotImplementedError
-
-    def fetch(self, connection: sa.Connection, statement: Any, parameters: Mapping[str, Any]) -> pa.Table:
-        raise NotImplementedError
-
-    def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
-        raise NotImplementedError
-
-    def pull(self, connection: sa.Connection, table: str, names: list[str]) -> Iterator[Part] | None:
-        raise NotImplementedError
-
-    def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
-        raise NotImplementedError
-
-    def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None:
-        raise NotImplementedError
 
     def plain_number(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         # Java before 19 may write more digits than it takes to tell a number apart: the fewest that read back are it.
@@ -287,20 +249,11 @@ class SparkFacts:
             return sa.func.collate(value, _text("UTF8_BINARY"))
         return sa.cast(value, sa.Text)
 
-    def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        return text
-
-    def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
-        return
-
     def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.func.sha2(text, _number(256), type_=sa.Text)
 
     def hex_number(self, digits: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.cast(sa.func.conv(digits, _number(16), _number(10)), sa.BigInteger)
-
-    def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        return sa.func.octet_length(text)
 
     def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
         return explain_spark(error, reading)

@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from qblock.comparison import NUMBERS
+from qblock.comparison import NUMBERS, Kind
+from qblock.engines.arrow import whole_numbers
+from qblock.engines.queries import Dimension
+from qblock.engines.session import Session
+from qblock.engines.tables import Column
 from qblock.errors import InputError, quoted
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.labels import Texts, all_match, places, texts, whole
-from qblock.warehouse.arrow import whole_numbers
-from qblock.warehouse.protocol import Column, Kind, Session
-from qblock.warehouse.queries import Dimension
 
 NUMERIC: frozenset[Kind] = frozenset(NUMBERS)
 

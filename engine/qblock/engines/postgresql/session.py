@@ -16,11 +16,11 @@ from typing import Any
 import psycopg
 import sqlalchemy as sa
 
+from qblock.engines.kept_sessions import Connect, SharedDialect, pool_of, run_scoped
+from qblock.engines.postgresql import pooler
+from qblock.engines.tables import TableName
 from qblock.errors import InputError
 from qblock.resources import sql_text
-from qblock.warehouse import pooler
-from qblock.warehouse.kept_sessions import Connect, SharedDialect, pool_of, run_scoped
-from qblock.warehouse.protocol import TableName
 
 DRIVER = "postgresql+psycopg"
 PATH = ("pg_catalog", "pg_temp")

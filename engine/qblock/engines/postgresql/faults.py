@@ -17,11 +17,11 @@ import psycopg
 import sqlalchemy as sa
 from psycopg.pq import Conninfo
 
+from qblock.engines.faults import VIEW, Unreachable, of_client, original_of, said, shown_url, while_reading
+from qblock.engines.postgresql import session as postgresql_session
+from qblock.engines.postgresql.pooler import REMEDY
+from qblock.engines.postgresql.session import CONNECTING
 from qblock.errors import Busy, InputError, QblockError, Refused
-from qblock.warehouse import postgresql_session
-from qblock.warehouse.faults import VIEW, Unreachable, of_client, original_of, said, shown_url, while_reading
-from qblock.warehouse.pooler import REMEDY
-from qblock.warehouse.postgresql_session import CONNECTING
 
 STATES = {
     "22P02": f"could not convert a value: {VIEW}",

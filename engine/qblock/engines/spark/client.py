@@ -16,9 +16,9 @@ from weakref import WeakSet
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.engines.faults import CLIENT, Unreachable, shown_url, while_reading
+from qblock.engines.spark.adapter import explain_spark, quote_name
 from qblock.errors import InputError
-from qblock.warehouse.faults import CLIENT, Unreachable, shown_url, while_reading
-from qblock.warehouse.spark_facts import explain_spark, quote_name
 
 DEFAULT_PORT = 15002
 FORM = "write sc://HOST:15002/;token=${SPARK_TOKEN};use_ssl=true, each parameter as ;NAME=VALUE"

@@ -1,8 +1,4 @@
-"""Errors of the databases in our own words, by exception class and SQLSTATE, and what is printed of a database's URL.
-
-The drivers' texts quote values of the source (a cast that fails, a duplicate key) and parts of the URL; they
-are kept as the cause of our error, for `--debug` on a terminal, and go nowhere else.
-"""
+"""DuckDB's errors in our own words."""
 
 from __future__ import annotations
 
@@ -13,28 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
-import sqlalchemy as sa
 
+from qblock.engines.faults import VIEW, of_client, original_of, said, while_reading
 from qblock.errors import Busy, InputError, QblockError
 from qblock.files import no_room
 
-
-class Unreachable(QblockError):
-    """A database that cannot be reached, or not any more: nothing is known about what is in it."""
-
-
-def shown_url(url: sa.URL) -> str:
-    """The only text of a URL that may be printed: scheme, user, host, port and database; no password, no parameter."""
-    engine = url.get_backend_name()
-    database = url.database if engine in ("duckdb", "postgresql", "postgres") else None
-    shown = sa.URL.create(engine, url.username, host=url.host, port=url.port, database=database)
-    return shown.render_as_string(hide_password=True)
-
-
-VIEW = "the source view casts or computes with a value that does not fit; correct the view, or the value in the table"
-
-DENIED = "42501"
 DUCKDB: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.ConversionException, f"could not convert a value: {VIEW}"),
     (duckdb.OutOfRangeException, f"met a number out of its type's range: {VIEW}"),
@@ -84,24 +63,6 @@ def interrupted(error: BaseException) -> bool:
     # handler has raised; a RuntimeError without that is a fault, as of a thread that could not be started.
     causes = (original.__cause__, original.__context__)
     return type(original) is RuntimeError and any(isinstance(cause, KeyboardInterrupt) for cause in causes)
-
-
-def original_of(error: BaseException) -> BaseException:
-    """The driver's error that one of SQLAlchemy's wraps."""
-    return getattr(error, "orig", None) or error
-
-
-def denied(error: BaseException) -> bool:
-    """Whether one of our errors says that PostgreSQL denied a privilege."""
-    return error.__cause__ is not None and getattr(original_of(error.__cause__), "sqlstate", None) == DENIED
-
-
-def of_client(engine: str, error: BaseException, where: str) -> QblockError:
-    """For what the client could not do with an answer: a date after the year 9999, a text that is not UTF-8."""
-    return QblockError(
-        f"{engine}: a value of the answer could not be read{where} ({type(error).__name__}); cast it to text in a "
-        "view, or correct it"
-    )
 
 
 def explain_duckdb(error: BaseException, reading: Sequence[str] = (), file: Path | None = None) -> QblockError:
@@ -158,17 +119,3 @@ def of_newer_duckdb(error: BaseException) -> bool:
     """Whether a file was written by a newer DuckDB than the installed one, which cannot tell what is in it."""
     match = re.match(_STORAGE, str(original_of(error)))
     return match is not None and int(match[1]) > int(match[3])
-
-
-CLIENT: tuple[type[Exception], ...] = (pa.ArrowException, UnicodeError, OverflowError)
-"""What the clients raise, besides the drivers' errors, for an answer that they cannot read; their texts quote it."""
-
-
-def said(what: str, more: str) -> str:
-    """What happened, then more about it, then the cause or remedy."""
-    happened, mark, remedy = re.fullmatch(r"([^:;]*)([:;]?)(.*)", what).groups()  # type: ignore[union-attr]
-    return f"{happened}{more}{mark}{remedy}"
-
-
-def while_reading(reading: Sequence[str]) -> str:
-    return f" while reading table {', '.join(reading)}" if reading else ""

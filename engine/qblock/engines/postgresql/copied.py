@@ -18,13 +18,15 @@ import pyarrow.csv as pacsv
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
+from qblock.engines.copied import ServerCopy, check_names, rows_sent
+from qblock.engines.postgresql.adapter import PostgresqlAdapter, PostgresqlWarehouse
+from qblock.engines.postgresql.lock_waits import state_of
+from qblock.engines.queries import Query
+from qblock.engines.session import Restriction, Session, translated
+from qblock.engines.sql_session import SqlSession
+from qblock.engines.tables import Column, SourceFacts, TableName
 from qblock.errors import InputError, QblockError
 from qblock.spec.source_file import ColumnType
-from qblock.warehouse.copied import ServerCopy, check_names, rows_sent
-from qblock.warehouse.lock_waits import state_of
-from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
-from qblock.warehouse.protocol import Column, Restriction, Session, SourceFacts, TableName, translated
-from qblock.warehouse.queries import Query
 
 BLOCK = 16 * 2**20
 """Bytes that are read at a time; no row may have more."""
@@ -65,7 +67,7 @@ class ServerTable:
     types: Mapping[str, ColumnType] = {}
     nan_is_missing = False
 
-    def __init__(self, session: Session, table: TableName) -> None:
+    def __init__(self, session: SqlSession, table: TableName) -> None:
         self.name, self.home = table.name, table
         self._session = session
         self._columns = session.columns(table)
@@ -140,7 +142,7 @@ class ServerTable:
         text = str(query.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
         driver: Any = session.connection.connection.driver_connection
         session.count()
-        with translated(PostgresqlFacts(), lambda: [str(self.home)]), driver.cursor() as cursor:
+        with translated(PostgresqlAdapter(), lambda: [str(self.home)]), driver.cursor() as cursor:
             with cursor.copy(f"COPY ({text}) TO STDOUT (FORMAT CSV)") as copy:
                 rows = yield from self._read(_Stream(copy), schema)
             if rows != cursor.rowcount:
@@ -223,13 +225,13 @@ class _Stream(io.RawIOBase):
         return data[:size]
 
 
-def send_rows(source: Session, query: Query, target: Session, table: str) -> None:
+def send_rows(source: Session, query: Query, target: SqlSession, table: str) -> None:
     """Write the rows of a query of the embedded database into a table of a server, in order, SENT at a time."""
     driver: Any = target.connection.connection.driver_connection
     options = pacsv.WriteOptions(include_header=False, quoting_style="needed")
     target.count()
     into = f"COPY {table} FROM STDIN (FORMAT CSV)"
-    with translated(PostgresqlFacts()), driver.cursor() as cursor, cursor.copy(into) as copy:
+    with translated(PostgresqlAdapter()), driver.cursor() as cursor, cursor.copy(into) as copy:
         for batch in rows_sent(source, query, SENT):
             sink = io.BytesIO()
             pacsv.write_csv(batch, sink, options)
@@ -269,7 +271,7 @@ class PostgresqlCopy(ServerCopy):
         self._conflicts = 0
 
     @contextmanager
-    def snapshot(self) -> Iterator[Session]:
+    def snapshot(self) -> Iterator[SqlSession]:
         with super().snapshot() as session:
             session.conflicts = self._conflicts
             yield session

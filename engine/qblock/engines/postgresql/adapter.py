@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,16 +12,20 @@ import psycopg
 import pyarrow as pa
 import sqlalchemy as sa
 from numpy.typing import NDArray
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import BIT
-from sqlalchemy.sql import quoted_name
 
+from qblock.comparison import Kind
+from qblock.engines.adapter import SqlAdapter
+from qblock.engines.postgresql import session as postgresql_session
+from qblock.engines.postgresql.faults import LOST, explain_postgresql
+from qblock.engines.queries import Part, joined
+from qblock.engines.quoting import quote
+from qblock.engines.session import Restriction, translated
+from qblock.engines.sql_session import SqlSession
+from qblock.engines.tables import PRIVATE_SCHEMA, Column, TableName
 from qblock.errors import QblockError
 from qblock.spec.fields import in_bytes
-from qblock.warehouse import postgresql_session
-from qblock.warehouse.postgresql_faults import LOST, explain_postgresql
-from qblock.warehouse.protocol import PRIVATE_SCHEMA, Column, Kind, Restriction, Session, TableName, translated
-from qblock.warehouse.queries import Part, joined
-from qblock.warehouse.quoting import quote
 
 _KINDS: dict[str, Kind] = {
     "smallint": "integer",
@@ -69,16 +73,11 @@ COPIED = {
 """Types of the embedded database, by the names that PostgreSQL has for them."""
 
 
-class PostgresqlFacts:
-    """The Facts protocol for PostgreSQL."""
+class PostgresqlAdapter(SqlAdapter):
+    """What PostgreSQL is like, and its SQL."""
 
     name = "postgresql"
-    error: type[Exception] = psycopg.Error
-    literals = False
-    text_type = "text"
-    whole_type = "bigint"
-    double_type = "double precision"
-    date_type = "date"
+    error = psycopg.Error
     range_types: ClassVar[Mapping[str, str]] = {
         "smallint": "int4range",
         "integer": "int4range",
@@ -86,26 +85,25 @@ class PostgresqlFacts:
         "number": "numrange",
         "date": "daterange",
     }
-    private_schema: str | None = PRIVATE_SCHEMA
-    embedded = False
-    statements_are_jobs = False
-    keeps_secrets = True
-    row_hash: tuple[str, str] | None = None
-    approximate_distinct: str | None = None
+    private_schema = PRIVATE_SCHEMA
     has_roles = True
     # Not to_regclass, which may answer from before an upgrade that this session has waited for.
     table_exists = (
         "SELECT count(*) > 0 FROM pg_class WHERE relname = :name "
         "AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema)"
     )
-    copied_words = "in one transaction that only reads"
     snapshot_words = "one REPEATABLE READ transaction"
 
     def __init__(self, url: sa.URL | None = None) -> None:
         self._url = url
 
-    def prefix(self, schema: str | None) -> quoted_name | None:
-        return None if schema is None else quoted_name(schema, quote=True)
+    @staticmethod
+    def dialect() -> sa.Dialect:
+        return postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def private_names(connection: sa.Connection) -> AbstractContextManager[None]:
+        return postgresql_session.looking_along(connection, (PRIVATE_SCHEMA, postgresql_session.TEMPORARY))
 
     @staticmethod
     def type_of_copy(type_: str) -> str:
@@ -149,12 +147,6 @@ class PostgresqlFacts:
             "WHERE table_schema NOT IN ('pg_catalog', 'information_schema')"
         )
         return list(connection.execute(query).scalars())
-
-    def fetch(self, connection: sa.Connection, statement: Any, parameters: Mapping[str, Any]) -> pa.Table:
-        result = connection.execute(statement, parameters)
-        names = list(result.keys())
-        columns = list(zip(*result.fetchall(), strict=True)) or [()] * len(names)
-        return pa.table({name: pa.array(column) for name, column in zip(names, columns, strict=True)})
 
     def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
         driver: Any = connection.connection.driver_connection
@@ -212,12 +204,6 @@ class PostgresqlFacts:
             else_=text,
         )
 
-    def calendar_value(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        return text
-
-    def endless(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        return text
-
     def plain_text(self, value: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
         base = of.base or of.type
         if base == "bytea":
@@ -274,14 +260,14 @@ class PostgresqlWarehouse:
         self._restrictions[table] = restriction
 
     @contextmanager
-    def snapshot(self) -> Iterator[Session]:
-        facts = PostgresqlFacts(self._engine.url)
-        with translated(facts):
+    def snapshot(self) -> Iterator[SqlSession]:
+        adapter = PostgresqlAdapter(self._engine.url)
+        with translated(adapter):
             connection = self._engine.connect()
         try:
-            with translated(facts):
+            with translated(adapter):
                 connection.begin()
-            yield Session(connection, facts, restrictions=self._restrictions)
+            yield SqlSession(connection, adapter, restrictions=self._restrictions)
         finally:
             connection.close()
 
@@ -299,7 +285,7 @@ RIGHTS = sa.text(
 def right_missing(url: sa.URL, privilege: str) -> str | None:
     """What keeps a login from making temporary tables, or (CREATE) the private schema, with the remedy; None where
     nothing does."""
-    with translated(PostgresqlFacts(url)), postgresql_session.create_engine(url).connect() as connection:
+    with translated(PostgresqlAdapter(url)), postgresql_session.create_engine(url).connect() as connection:
         row = connection.execute(RIGHTS, {"privilege": privilege, "private": PRIVATE_SCHEMA}).mappings().one()
     if row["replica"]:
         return "the server is a replica, where nothing can be stored"

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from qblock.engines.arrow import common_schema, taken, taken_schema
+from qblock.engines.copied import check_names, no_column
+from qblock.engines.tables import FileFacts, SourceFacts, TableName
 from qblock.errors import InputError, QblockError
 from qblock.files import open_input
 from qblock.spec.source_file import ColumnType, compressed
-from qblock.warehouse.arrow import common_schema, taken, taken_schema
-from qblock.warehouse.copied import check_names, no_column
-from qblock.warehouse.protocol import FileFacts, SourceFacts, TableName
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -17,14 +17,15 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
+from qblock.engines.copied import check_names, home_of_copy, rows_sent
+from qblock.engines.queries import Query
+from qblock.engines.session import Restriction, Session
+from qblock.engines.spark.adapter import column_of, is_read
+from qblock.engines.spark.client import Frame
+from qblock.engines.spark.session import SparkReader, SparkSession, SparkWarehouse, parts_of
+from qblock.engines.tables import Column, RawType, SourceFacts, TableName
 from qblock.errors import InputError, QblockError
 from qblock.spec.source_file import ColumnType
-from qblock.warehouse.copied import check_names, home_of_copy, rows_sent
-from qblock.warehouse.protocol import Column, RawType, Restriction, Session, SourceFacts, TableName
-from qblock.warehouse.queries import Query
-from qblock.warehouse.spark import SparkReader, SparkSession, SparkWarehouse, parts_of
-from qblock.warehouse.spark_client import Frame
-from qblock.warehouse.spark_facts import column_of, is_read
 
 PART_ROWS, PART_BYTES = 122_880, 64 << 20
 """What arrives is written when there is so much of it: a row group of the embedded database."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.warehouse.postgresql_session import home as home_of
-from qblock.warehouse.postgresql_session import login_path, statement
-from qblock.warehouse.protocol import TableName
-from qblock.warehouse.quoting import quote
-from qblock.warehouse.rights import Right, When, Who
+from qblock.engines.postgresql.session import home as home_of
+from qblock.engines.postgresql.session import login_path, statement
+from qblock.engines.quoting import quote
+from qblock.engines.rights import Right, When, Who
+from qblock.engines.tables import TableName
 
 
 @dataclass(frozen=True)

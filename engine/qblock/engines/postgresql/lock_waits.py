@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from qblock.engines.faults import original_of
 from qblock.errors import Busy, QblockError
 from qblock.resources import sql_text
-from qblock.warehouse.faults import original_of
 
 Seconds = int | float | Fraction
 Result = TypeVar("Result")

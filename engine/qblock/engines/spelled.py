@@ -9,10 +9,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.engines.session import Session
+from qblock.engines.tables import Column
 from qblock.errors import InputError
 from qblock.hierarchy.core import MOST_EDGES
 from qblock.spellings import Part, commonest, plain
-from qblock.warehouse.protocol import Column, Session
 
 Expression = sa.ColumnElement[Any]
 Rows = sa.Select[*tuple[Any, ...]]

@@ -5,14 +5,13 @@ Spark has no transactions. The copies stand for the snapshot (docs/decisions/002
 
 from __future__ import annotations
 
-import difflib
 import getpass
 import hashlib
 import socket
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from types import SimpleNamespace
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -21,13 +20,14 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
+from qblock.engines.faults import Unreachable
+from qblock.engines.memory import PREFIX, SpillFolder
+from qblock.engines.queries import Part
+from qblock.engines.session import Restriction, Restrictions, Session
+from qblock.engines.spark.adapter import SparkAdapter, SparkDialect, column_of, is_absent, is_read, quote_name
+from qblock.engines.spark.client import Client, Frame, connected, drivers, end, explained, path_literal, quoted
+from qblock.engines.tables import Column, TableName
 from qblock.errors import InputError, QblockError
-from qblock.warehouse.faults import Unreachable
-from qblock.warehouse.memory import PREFIX, SpillFolder
-from qblock.warehouse.protocol import Column, Restriction, Restrictions, Session, TableName
-from qblock.warehouse.queries import Part
-from qblock.warehouse.spark_client import Client, Frame, connected, drivers, end, explained, path_literal, quoted
-from qblock.warehouse.spark_facts import SparkDialect, SparkFacts, column_of, is_absent, is_read, quote_name
 
 PRIVATE = "qblock_staging"
 PART_BYTES = 8 << 20
@@ -46,8 +46,7 @@ class SparkSession(Session):
         needed: Mapping[TableName, frozenset[str]],
         restrictions: Restrictions | None = None,
     ) -> None:
-        nothing: Any = SimpleNamespace(dialect=SparkDialect())
-        super().__init__(nothing, SparkFacts(), restrictions=restrictions)
+        super().__init__(SparkAdapter(), SparkDialect(), restrictions)
         self._client, self._private, self._needed = client, private, needed
         self._make: Callable[[], None] | None = make
         self._staged: dict[TableName, str] = {}
@@ -142,12 +141,6 @@ class SparkSession(Session):
             self._save(name, self._frame(query))
         return self._keep(self._own(name, [sa.column(c.name, c.type) for c in query.selected_columns]))
 
-    def share(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
-        return self.store(name, query)
-
-    def analyze(self, table: sa.TableClause) -> None:
-        return
-
     def _save(self, name: str, frame: Frame) -> None:
         frame.write.format("parquet").saveAsTable(quoted(self.private_schema(), name))
 
@@ -167,24 +160,15 @@ class SparkSession(Session):
         shown = super().columns(table).values()
         return {c.name: c if c == stored[c.name] else column_of(c.name, "string") for c in shown}
 
-    def _stored(self, table: TableName) -> dict[str, Column]:
-        if table not in self._described:
-            self._sent += 1
-            with explained([str(table)]):
-                try:
-                    fields = self._client.table(quoted(table.catalog, table.schema, table.name)).schema.fields
-                except drivers() as error:
-                    if not is_absent(error):
-                        raise
-                    fields = []
-            if not fields:
-                near = difflib.get_close_matches(str(table), self._names_beside(table), n=3, cutoff=0.5)
-                hint = f"; did you mean {' or '.join(near)}?" if near else ""
-                raise InputError(
-                    f"table {table} does not exist, or you lack permission to read it{hint}", suggestions=near
-                )
-            self._described[table] = {f.name: column_of(f.name, f.dataType.simpleString()) for f in fields}
-        return self._described[table]
+    def _describe(self, table: TableName) -> tuple[list[Column], Callable[[], list[str]]]:
+        with explained([str(table)]):
+            try:
+                fields = self._client.table(quoted(table.catalog, table.schema, table.name)).schema.fields
+            except drivers() as error:
+                if not is_absent(error):
+                    raise
+                fields = []
+        return [column_of(f.name, f.dataType.simpleString()) for f in fields], partial(self._names_beside, table)
 
     def _names_beside(self, table: TableName) -> list[str]:
         schema = quoted(table.catalog, table.schema)
@@ -193,9 +177,6 @@ class SparkSession(Session):
             names = map(str, listing.column("tableName").to_pylist())
             return [str(TableName(table.schema, name, table.catalog)) for name in names]
         return []
-
-    def _home(self, table: TableName) -> TableName:
-        return table  # catalogs are the server's own
 
     def computed(self, table: TableName) -> bool:
         return False  # what is read is a copy
