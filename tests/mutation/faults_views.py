@@ -103,6 +103,20 @@ VIEWS: tuple[Mutation, ...] = (
         tests=(f"{SPREAD}::test_the_middle_of_a_label_is_the_mean_of_its_values",),
     ),
     Mutation(
+        "spread: shares that were altered are those of the labels to a verification",
+        "publish/spread.py",
+        "math.isclose(cell.share, share, rel_tol=1e-9, abs_tol=1e-12)",
+        "share <= 1",
+        tests=(f"{SPREAD}::test_cells_that_are_not_those_of_the_labels_are_a_problem",),
+    ),
+    Mutation(
+        "spread: where nothing is listed nothing is missing to a verification",
+        "publish/spread.py",
+        "return all(low is None and high is None for _, low, high, _ in labels)",
+        "return True",
+        tests=(f"{SPREAD}::test_cells_that_are_not_those_of_the_labels_are_a_problem",),
+    ),
+    Mutation(
         "spread: rows that nobody sees are counted",
         "release/run.py",
         "labels_by_code(self.labels, counts.keys[published], counts.rows[published])",

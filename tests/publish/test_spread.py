@@ -18,6 +18,7 @@ from release.jobs import Job, MakeJob
 
 from qblock.estimate.conditions import Interval
 from qblock.publish.spread import EPOCH, MOST_CELLS, ROUNDS, Cell, spread
+from qblock.publish.spread import spread_rows as spread_rows_of
 from qblock.release.verify import verify
 
 NONE = {"joint": "none"}
@@ -272,6 +273,38 @@ def test_without_bounds_there_are_no_numbers(visits: Job) -> None:
     assert visits.query("SELECT * FROM published.people_midpoints ORDER BY day, age, age_mid") == visits.query(
         "SELECT * FROM published.people ORDER BY day, age, age_mid"
     )
+
+
+@pytest.mark.parametrize("publish", [{}, {"open_ends": None}, {"exact": True}, {"ranges": "text"}])
+def test_verification_computes_the_cells_again(visits: Job, publish: dict[str, Any]) -> None:
+    visits.settings["publish"] |= publish
+    visits.run()
+    assert verify(visits.spec).problems == ()
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        lambda cells: [(*cell[:5], cell[5] * 0.999, *cell[6:]) for cell in cells],
+        lambda cells: [(*cell[:4], cell[4] + 1, *cell[5:]) for cell in cells],
+        lambda cells: [(*cell[:4], None, *cell[5:]) for cell in cells],
+        lambda cells: cells[1:],
+        lambda cells: [],
+    ],
+    ids=["shares", "middles", "no middles", "one cell less", "none"],
+)
+def test_cells_that_are_not_those_of_the_labels_are_a_problem(
+    visits: Job, monkeypatch: pytest.MonkeyPatch, altered: Any
+) -> None:
+    def spread_rows(bound: Any, rows: Any) -> list[tuple[Any, ...]]:
+        cells = spread_rows_of(bound, rows)
+        return altered(cells) if bound.attribute == "day" else cells
+
+    with monkeypatch.context() as patched:
+        patched.setattr("qblock.publish.helpers.spread_rows", spread_rows)
+        visits.run()
+    said = "the rows of day do not lie within its labels as published.people_spread says"
+    assert verify(visits.spec).problems == (said,)
 
 
 @pytest.mark.parametrize("engine_name", ["postgresql"])

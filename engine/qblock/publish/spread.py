@@ -7,6 +7,7 @@ compute the same, so nothing new is revealed. Shares are estimated by maximum li
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -91,6 +92,44 @@ def _number(end: End) -> float | None:
 
 def _day(number: float | None) -> date | None:
     return None if number is None else EPOCH + timedelta(days=int(number))
+
+
+Listed = tuple[str, str | None, str | None, int]
+"""A label as `VIEW_levels` lists it: with its bounds, as texts, and its rows."""
+
+
+def is_spread_of(cells: Sequence[tuple[Any, ...]], labels: Sequence[Listed]) -> bool:
+    """Whether rows of `VIEW_spread` are what the labels of a column and their rows say.
+
+    Args:
+        cells: Label, low, high, middle and share of each.
+        labels: Those of the column, as `VIEW_levels` lists them.
+    """
+    if not cells:
+        return all(low is None and high is None for _, low, high, _ in labels)
+    expected = spread([(_end_of(low), _end_of(high)) for _, low, high, _ in labels], [rows for *_, rows in labels])
+    by_place = {
+        (label, cell.low, cell.high): cell for (label, *_), own in zip(labels, expected, strict=True) for cell in own
+    }
+    said = {(label, low, high): (middle, share) for label, low, high, middle, share in cells}
+    return by_place.keys() == said.keys() and all(_is_said(cell, *said[place]) for place, cell in by_place.items())
+
+
+def _is_said(cell: Cell, middle: float | None, share: float) -> bool:
+    # Of dates and whole numbers the values are 1 apart; of others there is no step.
+    middles = [cell.middle(0.0), cell.middle(1.0)]
+    there = middle in middles if middle is None else any(m is not None and math.isclose(m, middle) for m in middles)
+    return there and math.isclose(cell.share, share, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _end_of(text: str | None) -> float | None:
+    """A bound as `VIEW_levels` has it: a number, a date, or an open end."""
+    if text is None or text.removeprefix("-").startswith("inf"):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return float((date.fromisoformat(text) - EPOCH).days)
 
 
 def spread(labels: Sequence[Ends], rows: Sequence[int]) -> list[tuple[Cell, ...]]:

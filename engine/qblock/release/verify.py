@@ -23,6 +23,7 @@ from qblock.publish.copy import new_rows
 from qblock.publish.digest import content_digest
 from qblock.publish.helpers import counted_labels, names
 from qblock.publish.recheck import Counted, count_again
+from qblock.publish.spread import is_spread_of
 from qblock.publish.targets import Rows, Target, target_of
 from qblock.release import private_state, roles
 from qblock.release.job import retired as retired_refusal
@@ -31,6 +32,8 @@ from qblock.results.release import Verified
 from qblock.search.assessment import requirements_json
 from qblock.source.levels import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, spec_digest
+
+CELL = ("label", "low", "high", "middle", "share")
 
 
 @kept_sessions()
@@ -202,7 +205,7 @@ class _Checks:
                     )
 
     def _helpers(self, version: int, baseline: Kept, rows: Rows, counted: Counted) -> None:
-        """Labels, rows and new rows as helper views say them."""
+        """Labels, rows, new rows and where rows lie as helper views say them."""
         named = names(self.spec.view, self.spec.publish.names)
         name = TableName(self.spec.publish.schema, named["version"])
         for since in (column.name for column in baseline.columns if column.role == "since"):
@@ -211,13 +214,21 @@ class _Checks:
                 self.problems.append(f"the new rows that {name} counts are not those that are published")
         name = TableName(self.spec.publish.schema, named["levels"])
         levels = rows.session.relation(name)
-        said = rows.session.fetch(sa.select(levels.c.column_name, levels.c.label, levels.c.rows)).to_pylist()
+        columns = (levels.c[column] for column in ("column_name", "label", "low", "high", "rows"))
+        said = rows.session.fetch(sa.select(*columns)).to_pylist()
         listed = {(row["column_name"], row["label"]): row["rows"] for row in said}
         labels = counted_labels(counted.labels, counted.rows, len(self.spec.quasi_identifiers))
         pairs = zip(self.spec.quasi_identifiers, labels, strict=True)
         expected = {(column, label): n for column, own in pairs for label, n in own.items()}
         if listed != expected:
             self.problems.append(f"the labels that {name} lists are not those that are published")
+        name = TableName(self.spec.publish.schema, named["spread"])
+        cells = rows.session.fetch(sa.select(*rows.session.relation(name).c)).to_pylist()
+        for column in self.spec.quasi_identifiers:
+            own = [(row["label"], row["low"], row["high"], row["rows"]) for row in said if row["column_name"] == column]
+            spread = [tuple(row[key] for key in CELL) for row in cells if row["column_name"] == column]
+            if not is_spread_of(spread, own):
+                self.problems.append(f"the rows of {column} do not lie within its labels as {name} says")
 
     def _privately(self, number: int, requirement: Requirement, baseline: Kept, counted: Counted) -> Tightest:
         """A requirement on the counts kept with the version, whose blocks must be those that are published."""
