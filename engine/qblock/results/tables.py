@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from qblock.errors import InputError
 from qblock.results.base import Answer, Guarantee, Guaranteed, Levels, Metrics, Real, Value, page, table
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive", "decide", "left out"]
 
-Library = Literal["pandas", "polars", "arrow"]
+Library = Literal["pandas", "polars", "arrow", "spark"]
 ROWS_SHOWN = 10
 """Of an anonymized table in a notebook."""
 
@@ -21,7 +22,8 @@ ROWS_SHOWN = 10
 class Anonymized(Guaranteed):
     """One publication of a table: generalized, checked again by itself, in an order that its own values give.
 
-    table: the rows, as Arrow; library: that `frame` is of; quasi_identifiers: each with its hierarchy, as `anonymize`
+    table: the rows, as Arrow; library: that `frame` is of; spark: the session
+    that makes it, where it is of Spark; quasi_identifiers: each with its hierarchy, as `anonymize`
     takes them again; node: the level of each; digest: of the rows in no order; source_digest: of the columns that were
     read, the same for the same data from pandas, Arrow, Parquet and CSV; protected: whether an attacker who knows the
     search learns nothing from what was chosen; notes: what whoever hands it on should know.
@@ -29,6 +31,7 @@ class Anonymized(Guaranteed):
 
     table: Any = Field(exclude=True, repr=False)
     library: Library = Field(default="pandas", exclude=True, repr=False)
+    spark: Any = Field(default=None, exclude=True, repr=False)
     rows: int
     suppressed: int
     quasi_identifiers: Mapping[str, Any]
@@ -46,8 +49,8 @@ class Anonymized(Guaranteed):
 
     @cached_property
     def frame(self) -> Any:
-        """The rows in the library that they came in: a data frame of pandas, with an index of its own, or of polars, or
-        an Arrow table. Files come back as a frame of pandas."""
+        """The rows in the library that they came in: a data frame of pandas, with an index of its own, of polars or of
+        Spark, or an Arrow table. Files come back as a frame of pandas."""
         return self.to_frame()
 
     def to_frame(self) -> Any:
@@ -58,7 +61,17 @@ class Anonymized(Guaranteed):
             import polars
 
             return polars.from_arrow(self.table)
+        if self.library == "spark":
+            if self.spark is None:
+                raise InputError("no session came along; give the rows to one: spark.createDataFrame(made.table)")
+            return self.spark.createDataFrame(self.table)
         return self.table.to_pandas()
+
+    def __getstate__(self) -> dict[Any, Any]:
+        state = super().__getstate__()
+        # No session can be kept, nor a frame of one.
+        fields = {name: value for name, value in state["__dict__"].items() if name != "frame"}
+        return {**state, "__dict__": {**fields, "spark": None}}
 
     def _repr_html_(self) -> str:
         suppressed = f", {self.suppressed:,} suppressed" if self.suppressed else ""

@@ -59,7 +59,7 @@ def anonymize(
 ) -> Anonymized:
     """A table generalized until the privacy models hold, and counted again before it is returned.
 
-    data: a DataFrame of pandas or polars, an Arrow table, or the path of a Parquet or CSV file (or a pattern of
+    data: a DataFrame of pandas, polars or Spark, an Arrow table, or the path of a Parquet or CSV file (or a pattern of
     several); `frame` of the result is of the same library, of pandas for files. The words are those of a spec.
     quasi_identifiers: a mapping of columns to hierarchies ({"age": {"ranges": [5, 10]}, "sex": "suppress"}) or to whole
     entries ({"age": {"hierarchy": "suppress", "nulls": "top"}}). A list of columns takes the hierarchies that `qblock
@@ -104,7 +104,9 @@ def anonymize(
         search=search,
         publish=publish or None,
     )
-    return _anonymized(spec, request.warehouse(spec), library=request.library, quasi_identifiers=written(known))
+    return _anonymized(
+        spec, request.warehouse(spec), library=request.library, spark=request.spark, quasi_identifiers=written(known)
+    )
 
 
 def _with_defaults(request: TableRequest, columns: Names, entity: str | None) -> dict[str, Any]:

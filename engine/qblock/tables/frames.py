@@ -65,6 +65,11 @@ class FrameTable:
         return self._read[name]
 
 
+def is_spark(data: Any) -> bool:
+    """Whether it is a data frame of Spark, whose rows are somewhere else."""
+    return type(data).__module__.startswith("pyspark.sql.") and type(data).__name__ == "DataFrame"
+
+
 def _is_pandas(data: Any) -> bool:
     # Whoever has such a frame has imported pandas; nobody else need do it.
     return type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns")
@@ -99,8 +104,8 @@ def _arrow_table(data: Any) -> pa.Table:
     if type(data).__name__ == "LazyFrame":
         raise InputError("a LazyFrame is not a table before it is computed; give frame.collect()")
     raise InputError(
-        f"a {type(data).__name__} is not a table; give a pandas DataFrame, one of polars, an Arrow table, or the path "
-        "of a Parquet or CSV file"
+        f"a {type(data).__name__} is not a table; give a DataFrame of pandas, polars or Spark, an Arrow table, or the "
+        "path of a Parquet or CSV file"
     )
 
 

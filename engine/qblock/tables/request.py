@@ -8,12 +8,13 @@ from typing import Any
 
 from qblock.engines.from_spec import copied, warehouse_of
 from qblock.engines.session import Warehouse
+from qblock.engines.spark.frame import SparkFrame
 from qblock.errors import InputError
 from qblock.results.tables import Library
 from qblock.spec import Spec, spec_of
 from qblock.spec.sections import ROLES
 from qblock.spec.source_file import ending
-from qblock.tables.frames import FRAME, FrameTable
+from qblock.tables.frames import FRAME, FrameTable, is_spark
 
 Names = Sequence[str] | Mapping[str, Any]
 """Columns by name, or each with its entry as in a spec."""
@@ -37,7 +38,7 @@ class TableRequest:
         databases: bool = True,
     ) -> None:
         self.caller = caller
-        self.frame: FrameTable | None = None
+        self.frame: FrameTable | SparkFrame | None = None
         path = os.fspath(data) if isinstance(data, str | os.PathLike) else None
         if isinstance(path, bytes):
             path = os.fsdecode(path)
@@ -45,7 +46,7 @@ class TableRequest:
         if table is not None and not is_url:
             raise InputError(f"{caller}: table: it names a table of a database, whose URL comes first; remove it")
         if path is None:
-            self.frame = FrameTable(data)
+            self.frame = SparkFrame(data, FRAME) if is_spark(data) else FrameTable(data)
             self.source: dict[str, Any] = dict(UNOPENED)
         elif is_url and ending(path or "") is not None:
             raise InputError(f"{caller}: files of a network are not read; copy them to this machine, and name the path")
@@ -67,7 +68,14 @@ class TableRequest:
     @property
     def library(self) -> Library:
         """That the rows are given back in."""
-        return "pandas" if self.frame is None else self.frame.library
+        if isinstance(self.frame, FrameTable):
+            return self.frame.library
+        return "pandas" if self.frame is None else "spark"
+
+    @property
+    def spark(self) -> Any:
+        """The session that gives them back, where they came from one of Spark."""
+        return self.frame.session if isinstance(self.frame, SparkFrame) else None
 
     def spec(self, attributes: Mapping[str, Any], privacy: Any, **more: Any) -> Spec:
         """The spec. Raises InputError that names the key."""

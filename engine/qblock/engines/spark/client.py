@@ -103,13 +103,11 @@ class Client(Protocol):
 def connected(url: sa.URL) -> Client:
     """A session of its own on the server of a URL. Raises Unreachable, and InputError where the client is absent."""
     try:
-        from pyspark.logger import PySparkLogger
         from pyspark.sql.connect.client import retries
         from pyspark.sql.connect.session import SparkSession as ConnectSession
     except ImportError:
         raise InputError('Spark needs the package pyspark-client; install it: pip install "qblock[spark]"') from None
-    for name in LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True
+    _quiet()
     address = (url.host or "", url.port or DEFAULT_PORT)
     try:
         # The client would try for minutes.
@@ -218,13 +216,60 @@ def _limited(where: str = "") -> Iterator[None]:
         _here.clock = None
 
 
+def arriving(frame: Any) -> Iterator[pa.Table]:
+    """The rows of a data frame as they arrive; the client's own `toArrow` holds them all, and a classic session has no
+    other way."""
+    plan = getattr(frame, "_plan", None)
+    if plan is None:
+        yield frame.toArrow()
+        return
+    client = frame.sparkSession.client
+    for part in client.to_table_as_iterator(plan.to_proto(client), plan.observations):
+        if isinstance(part, pa.Table):
+            yield part
+
+
+@contextmanager
+def borrowed(session: Any, name: str) -> Iterator[None]:
+    """Ask something of a session that somebody else has: its client writes no errors meanwhile, which quote values, and
+    a server is waited for only as long as it does something. name: of what is read, for messages."""
+    loggers = _quiet()
+    connect = hasattr(session, "registerProgressHandler") and hasattr(session, "client")
+    if connect:
+        session.registerProgressHandler(_moved)
+        _here.sessions.add(session)
+    try:
+        with explained([name]):
+            yield
+    finally:
+        if connect:
+            _here.sessions.discard(session)
+            session.removeProgressHandler(_moved)
+        for logger in loggers:
+            logger.disabled = False
+
+
+def _quiet() -> list[Any]:
+    """Have the client write no errors; the loggers that did."""
+    from pyspark.logger import PySparkLogger
+
+    loggers = [logger for logger in map(PySparkLogger.getLogger, LOGGERS) if not logger.disabled]
+    for logger in loggers:
+        logger.disabled = True
+    return loggers
+
+
 def drivers() -> tuple[type[Exception], ...]:
     """What the client raises."""
-    from grpc import RpcError
     from pyspark.errors import PySparkException
 
     # RuntimeError: its pool of threads, which sessions share, ends with the first session that does (`end`).
-    return (PySparkException, RpcError, RuntimeError, sa.exc.SQLAlchemyError, *CLIENT)
+    known = (PySparkException, RuntimeError, sa.exc.SQLAlchemyError, *CLIENT)
+    try:
+        from grpc import RpcError
+    except ImportError:  # which a classic session does without
+        return known
+    return (*known, RpcError)
 
 
 @contextmanager

@@ -25,7 +25,17 @@ from qblock.engines.memory import PREFIX, SpillFolder
 from qblock.engines.queries import Part
 from qblock.engines.session import Restriction, Restrictions, Session
 from qblock.engines.spark.adapter import SparkAdapter, SparkDialect, column_of, is_absent, is_read, quote_name
-from qblock.engines.spark.client import Client, Frame, connected, drivers, end, explained, path_literal, quoted
+from qblock.engines.spark.client import (
+    Client,
+    Frame,
+    arriving,
+    connected,
+    drivers,
+    end,
+    explained,
+    path_literal,
+    quoted,
+)
 from qblock.engines.tables import Column, TableName
 from qblock.errors import InputError, QblockError
 
@@ -257,16 +267,13 @@ class SparkReader(SparkSession):
         """The rows of a query as they arrive; the client's own `toArrow` holds them all."""
         where = [str(reading)]
         with explained(where):
-            frame: Any = self._frame(query)
-            client = frame.sparkSession.client
-            rows = client.to_table_as_iterator(frame._plan.to_proto(client), frame._plan.observations)
+            rows = arriving(self._frame(query))
         while True:
             with explained(where):
                 part = next(rows, None)
             if part is None:
                 return
-            if isinstance(part, pa.Table):
-                yield part
+            yield part
 
 
 class SparkTables(SparkSession):
