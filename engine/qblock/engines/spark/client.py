@@ -234,7 +234,8 @@ def borrowed(session: Any, name: str) -> Iterator[None]:
     """Ask something of a session that somebody else has: its client writes no errors meanwhile, which quote values, and
     a server is waited for only as long as it does something. name: of what is read, for messages."""
     loggers = _quiet()
-    connect = hasattr(session, "registerProgressHandler") and hasattr(session, "client")
+    # A classic one has the same attributes, and raises an error of its own where they are looked at.
+    connect = type(session).__module__.startswith("pyspark.sql.connect.")
     if connect:
         session.registerProgressHandler(_moved)
         _here.sessions.add(session)
