@@ -22,16 +22,16 @@ from qblock.search.task import Task
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 START = """
 from qblock.cli import main
-from qblock.engines.session import Session
+from qblock.engines.sql_session import SqlSession
 
-stored = Session.store
+stored = SqlSession.store
 
 def store(self, name, query):
     if name == "qblock_raw":
         print("reached", flush=True)
     return stored(self, name, query)
 
-Session.store = store
+SqlSession.store = store
 main()
 """
 SLOW = {

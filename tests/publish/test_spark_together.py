@@ -15,8 +15,8 @@ import pytest
 from publish.spark_releases import ON_SPARK, same_key, same_keys, written
 from qblock.api import Ledger, Release
 from qblock.engines.duckdb.adapter import DuckdbAdapter
-from qblock.engines.session import Session
 from qblock.engines.spark.session import SparkSession
+from qblock.engines.sql_session import SqlSession
 from qblock.errors import QblockError, Refused
 
 pytestmark = pytest.mark.spark
@@ -241,15 +241,15 @@ def test_nothing_is_kept_of_a_session_that_is_lost(twins: Twins, monkeypatch: py
     twins.become(people(0))
     assert twins.spark.publish().status == "published"
     twins.become(people(1))
-    true = Session.load
+    true = SqlSession.load
 
-    def failing(self: Session, name: str, columns: pa.Table) -> Any:
+    def failing(self: SqlSession, name: str, columns: pa.Table) -> Any:
         if "hashed" in columns.column_names:
             raise QblockError("the connection was lost")
         return true(self, name, columns)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "load", failing)
+        patch.setattr(SqlSession, "load", failing)
         with pytest.raises(QblockError, match="the connection was lost"):
             twins.spark.publish()
     assert _said(twins.spark)[0] in ("published", "unchanged")

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.engines.registry import ENGINES
-from qblock.engines.session import Session
+from qblock.engines.sql_session import SqlSession
 from qblock.errors import Refused
 from qblock.ledger.stores import store_of, store_of_url
 from qblock.release.erase import erase
@@ -90,14 +90,14 @@ def test_the_source_is_lent_no_key(job: Job, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_each_person_is_sent_once_and_nobody_by_name(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[list[str]] = []
-    true = Session.load
+    true = SqlSession.load
 
-    def loading(self: Session, name: str, columns: pa.Table) -> Any:
+    def loading(self: SqlSession, name: str, columns: pa.Table) -> Any:
         if columns.column_names == ["hashed"]:
             sent.append(columns["hashed"].to_pylist())
         return true(self, name, columns)
 
-    monkeypatch.setattr(Session, "load", loading)
+    monkeypatch.setattr(SqlSession, "load", loading)
     job.run()
     assert [sorted(one) for one in sent] == [sorted(map(sha, NAMES))]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from qblock.engines.session import Session
+from qblock.engines.sql_session import SqlSession
 from qblock.errors import QblockError, Refused
 from qblock.ledger.history import history
 from qblock.release import apply
@@ -28,9 +28,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
 
     def noting(name: str) -> Callable[..., Any]:
-        real = getattr(Session, name)
+        real = getattr(SqlSession, name)
 
-        def noted(session: Session, statement: Any, *more: Any) -> Any:
+        def noted(session: SqlSession, statement: Any, *more: Any) -> Any:
             text = statement if isinstance(statement, str) else str(statement.compile(dialect=session.dialect))
             if "people" in text or "qblock_" in text:
                 found.append(text)
@@ -39,7 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return noted
 
     for name in ("run", "fetch", "scalar", "counts", "attempt"):
-        monkeypatch.setattr(Session, name, noting(name))
+        monkeypatch.setattr(SqlSession, name, noting(name))
     return found
 
 

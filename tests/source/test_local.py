@@ -16,6 +16,7 @@ from search.whole import load, rows_of
 from qblock.engines.registry import ENGINES
 from qblock.engines.session import Session
 from qblock.engines.spark.session import SparkSession
+from qblock.engines.sql_session import SqlSession
 from qblock.errors import QblockError
 from qblock.frequency import coding
 from qblock.search.audit import audit_spec
@@ -51,7 +52,7 @@ def apart(engine_name: str) -> bool:
 @pytest.fixture
 def pulling(engine_name: str) -> type[Session]:
     """The session whose `pull` brings coded rows."""
-    return SparkSession if engine_name == "spark" else Session
+    return SparkSession if engine_name == "spark" else SqlSession
 
 
 def moved(task: Task) -> bool:

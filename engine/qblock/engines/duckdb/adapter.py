@@ -114,6 +114,10 @@ class DuckdbAdapter(SqlAdapter):
         database = "current_database()" if self._database is None else quote_text(self._database)
         return f"database_name = {database} AND schema_name = {quote_text(table.schema or 'main')}"
 
+    def computed(self, connection: sa.Connection, table: TableName) -> bool:
+        query = f"SELECT 1 FROM duckdb_views() WHERE {self._there(table)} AND view_name = {quote_text(table.name)}"
+        return connection.exec_driver_sql(query).first() is not None
+
     def definition(self, connection: sa.Connection, table: TableName) -> str | None:
         query = f"SELECT sql FROM duckdb_views() WHERE {self._there(table)} AND view_name = {quote_text(table.name)}"
         row = connection.exec_driver_sql(query).first()
