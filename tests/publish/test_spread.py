@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from release.jobs import Job, MakeJob
 
@@ -88,6 +88,7 @@ def decimals(draw: st.DrawFn) -> list[Label]:
 
 
 @given(published() | decimals())
+@example([((None, 1.0), 1), ((0.0, 5e-324), 1)])
 def test_shares_are_those_of_the_definition(labels: list[Label]) -> None:
     cells = spread([ends for ends, _ in labels], [n for _, n in labels])
     for own, expected in zip(cells, slow(labels), strict=True):

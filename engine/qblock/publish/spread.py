@@ -180,8 +180,13 @@ def _even(edges: Floats, first: Ints, after: Ints, rows: Floats) -> Floats:
     edges = edges / largest if largest > 1 / LEAST else edges
     whole = float(np.ptp(edges[known])) if known.sum() > 1 else 1.0
     width = np.where(known[1:] & known[:-1], np.diff(np.where(known, edges, 0.0)), whole or 1.0)
-    own = np.maximum(_within(width, first, after), LEAST)
-    return width * _covering(rows / own, first, after, len(width))
+    own = _within(width, first, after)
+    narrow = own < LEAST
+    mass: Floats = width * _covering(np.where(narrow, 0, rows / np.maximum(own, LEAST)), first, after, len(width))
+    for label in np.flatnonzero(narrow).tolist():  # rows divided by its width would overflow
+        cells = slice(first[label], after[label])
+        mass[cells] += rows[label] * (width[cells] / own[label] if own[label] > 0 else 1 / len(width[cells]))
+    return mass
 
 
 def _within(cells: Floats, first: Ints, after: Ints) -> Floats:
