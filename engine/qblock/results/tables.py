@@ -14,7 +14,7 @@ from qblock.results.base import Answer, Guarantee, Guaranteed, Levels, Metrics, 
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive", "decide", "left out"]
 
-Library = Literal["pandas", "polars", "arrow", "spark"]
+Library = Literal["pandas", "polars", "arrow", "pyspark"]
 ROWS_SHOWN = 10
 """Of an anonymized table in a notebook."""
 
@@ -61,7 +61,7 @@ class Anonymized(Guaranteed):
             import polars
 
             return polars.from_arrow(self.table)
-        if self.library == "spark":
+        if self.library == "pyspark":
             if self.spark is None:
                 raise InputError("no session came along; give the rows to one: spark.createDataFrame(made.table)")
             return self.spark.createDataFrame(self.table)

@@ -70,7 +70,7 @@ class TableRequest:
         """That the rows are given back in."""
         if isinstance(self.frame, FrameTable):
             return self.frame.library
-        return "pandas" if self.frame is None else "spark"
+        return "pandas" if self.frame is None else "pyspark"
 
     @property
     def spark(self) -> Any:
