@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +12,6 @@ import sqlalchemy as sa
 
 from qblock.engines.adapter import Adapter
 from qblock.engines.session import Warehouse
-from qblock.engines.tables import TableName
 from qblock.errors import InputError
 
 Privilege = Literal["TEMPORARY", "CREATE"]
@@ -46,22 +46,12 @@ class Engine(ABC):
     def open(self, url: sa.URL, directory: Path, memory_limit: str | None) -> Warehouse:
         """The warehouse of a URL, not connected yet. directory: where relative paths start."""
 
-    def copy(
-        self,
-        url: sa.URL,
-        table: TableName,
-        needed: Mapping[str, str],
-        beside: Sequence[TableName],
-        memory_limit: str | None,
-        *,
-        rows: bool,
-    ) -> Warehouse:
-        """The tables of a URL that is only read, copied when the first snapshot begins. The arguments are those of
-        `ServerCopy`."""
+    def copier(self, url: sa.URL, memory_limit: str | None) -> Callable[..., Warehouse]:
+        """What makes a warehouse of tables of a URL that is only read, which are copied when the first snapshot begins.
+        Its arguments are those of `ServerCopy` from the second one on."""
         from qblock.engines.copied import ServerCopy, tables_of
 
-        opened = tables_of(lambda: self.open(url, Path(), memory_limit))
-        return ServerCopy(opened, table, needed, beside, memory_limit, rows=rows)
+        return partial(ServerCopy, tables_of(lambda: self.open(url, Path(), memory_limit)))
 
     def check_url(self, url: sa.URL) -> None:
         """Raise InputError for a URL that cannot be used."""

@@ -214,7 +214,8 @@ def _only_reads(spec: Spec) -> bool:
 def _server_copy(spec: Spec, *, rows: bool) -> Warehouse:
     url = parse_url(spec.source.url.url)
     table, *beside = tables_read(spec)
-    return engine_of(url).copy(url, table, _needed(spec), beside, spec.search.memory_limit, rows=rows)
+    limit = spec.search.memory_limit
+    return engine_of(url).copier(url, limit)(table, _needed(spec), beside, limit, rows=rows)
 
 
 def files_warehouse(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import sqlalchemy as sa
 from qblock.engines.adapter import Adapter
 from qblock.engines.engine import Engine, Privilege
 from qblock.engines.session import Warehouse
-from qblock.engines.tables import TableName
 
 
 class Postgresql(Engine):
@@ -36,19 +36,10 @@ class Postgresql(Engine):
 
         return PostgresqlWarehouse(url.set(drivername="postgresql"), memory_limit)
 
-    def copy(
-        self,
-        url: sa.URL,
-        table: TableName,
-        needed: Mapping[str, str],
-        beside: Sequence[TableName],
-        memory_limit: str | None,
-        *,
-        rows: bool,
-    ) -> Warehouse:
+    def copier(self, url: sa.URL, memory_limit: str | None) -> Callable[..., Warehouse]:
         from qblock.engines.postgresql.copied import PostgresqlCopy
 
-        return PostgresqlCopy(url, table, needed, beside, memory_limit, rows=rows)
+        return partial(PostgresqlCopy, url)
 
     def check_url(self, url: sa.URL) -> None:
         from qblock.engines.postgresql.faults import check_parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from qblock.engines.adapter import Adapter
 from qblock.engines.engine import Engine
 from qblock.engines.session import Warehouse
-from qblock.engines.tables import TableName
 
 
 class Spark(Engine):
@@ -36,21 +35,11 @@ class Spark(Engine):
 
         return SparkWarehouse(url)
 
-    def copy(
-        self,
-        url: sa.URL,
-        table: TableName,
-        needed: Mapping[str, str],
-        beside: Sequence[TableName],
-        memory_limit: str | None,
-        *,
-        rows: bool,
-    ) -> Warehouse:
+    def copier(self, url: sa.URL, memory_limit: str | None) -> Callable[..., Warehouse]:
         from qblock.engines.copied import ServerCopy
         from qblock.engines.spark.copied import read_tables
 
-        opened = partial(read_tables, url)
-        return ServerCopy(opened, table, needed, beside, memory_limit, rows=rows, of_one_moment=False)
+        return partial(ServerCopy, partial(read_tables, url), of_one_moment=False)
 
     def check_url(self, url: sa.URL) -> None:
         from qblock.engines.spark.client import check_url
