@@ -26,7 +26,7 @@ ROUNDS = 5
 MOST_CELLS = 20
 """Cells of a label; neighbours are merged where there are more."""
 LEAST = 1e-150
-"""Of a width, or of rows in cells: what is narrower has no share beside others, and is no divisor that overflows."""
+"""Of rows in cells, as a divisor. What is as large as its inverse is scaled down before widths are taken."""
 EPOCH = date(1970, 1, 1)
 """Dates are counted in days from here."""
 Ends = tuple[float | None, float | None]
@@ -180,12 +180,14 @@ def _even(edges: Floats, first: Ints, after: Ints, rows: Floats) -> Floats:
     edges = edges / largest if largest > 1 / LEAST else edges
     whole = float(np.ptp(edges[known])) if known.sum() > 1 else 1.0
     width = np.where(known[1:] & known[:-1], np.diff(np.where(known, edges, 0.0)), whole or 1.0)
-    own = _within(width, first, after)
-    narrow = own < LEAST
-    mass: Floats = width * _covering(np.where(narrow, 0, rows / np.maximum(own, LEAST)), first, after, len(width))
-    for label in np.flatnonzero(narrow).tolist():  # rows divided by its width would overflow
-        cells = slice(first[label], after[label])
-        mass[cells] += rows[label] * (width[cells] / own[label] if own[label] > 0 else 1 / len(width[cells]))
+    mass: Floats = np.zeros(len(width))
+    single = after - first == 1
+    np.add.at(mass, first[single], rows[single])
+    for label in np.flatnonzero(~single).tolist():
+        # Shares first: rows divided by a width may be more than a double holds.
+        cells = width[first[label] : after[label]]
+        own = cells.sum()
+        mass[first[label] : after[label]] += rows[label] * (cells / own if own > 0 else 1 / len(cells))
     return mass
 
 
