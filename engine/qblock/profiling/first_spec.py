@@ -151,9 +151,9 @@ def _source_of(url: str, table: str | None, directory: Path) -> _Source:
     if path is None:
         if table is None:
             raise InputError("which table of the database? name it after the URL")
-        name, warehouse = TableName.parse(table), open_warehouse(url, Path.cwd())
+        name, warehouse, address = TableName.parse(table), open_warehouse(url, Path.cwd()), parse_url(url)
         described = partial(source_of_table, url, name, warehouse.engine)
-        only_read = engine_of(parse_url(url)).right_missing(parse_url(url), "CREATE") is not None
+        only_read = engine_of(address).right_missing(address, "CREATE") is not None
         return _Source(warehouse, name, described, name.name, TextTypes(), only_read)
     recognized = recognize(FileTable(path, Path.cwd(), "the source")) if ending(path) == ".csv" else TextTypes()
     types = {column: str(type_) for column, type_ in recognized.types.items()}

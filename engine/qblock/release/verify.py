@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from qblock.search.assessment import requirements_json
 from qblock.source.levels import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, spec_digest
 
+LISTED = ("label", "low", "high", "rows")
 CELL = ("label", "low", "high", "middle", "share")
 
 
@@ -205,7 +206,7 @@ class _Checks:
                     )
 
     def _helpers(self, version: int, baseline: Kept, rows: Rows, counted: Counted) -> None:
-        """Labels, rows, new rows and where rows lie as helper views say them."""
+        """Labels, rows and new rows as helper views say them, and where rows lie."""
         named = names(self.spec.view, self.spec.publish.names)
         name = TableName(self.spec.publish.schema, named["version"])
         for since in (column.name for column in baseline.columns if column.role == "since"):
@@ -214,7 +215,7 @@ class _Checks:
                 self.problems.append(f"the new rows that {name} counts are not those that are published")
         name = TableName(self.spec.publish.schema, named["levels"])
         levels = rows.session.relation(name)
-        columns = (levels.c[column] for column in ("column_name", "label", "low", "high", "rows"))
+        columns = (levels.c[column] for column in ("column_name", *LISTED))
         said = rows.session.fetch(sa.select(*columns)).to_pylist()
         listed = {(row["column_name"], row["label"]): row["rows"] for row in said}
         labels = counted_labels(counted.labels, counted.rows, len(self.spec.quasi_identifiers))
@@ -222,10 +223,13 @@ class _Checks:
         expected = {(column, label): n for column, own in pairs for label, n in own.items()}
         if listed != expected:
             self.problems.append(f"the labels that {name} lists are not those that are published")
-        name = TableName(self.spec.publish.schema, named["spread"])
+        self._spread(TableName(self.spec.publish.schema, named["spread"]), rows, said)
+
+    def _spread(self, name: TableName, rows: Rows, labels: Sequence[Mapping[str, Any]]) -> None:
+        """Where rows lie within their labels, as the helper view says. labels: those that are listed."""
         cells = rows.session.fetch(sa.select(*rows.session.relation(name).c)).to_pylist()
         for column in self.spec.quasi_identifiers:
-            own = [(row["label"], row["low"], row["high"], row["rows"]) for row in said if row["column_name"] == column]
+            own = [tuple(row[key] for key in LISTED) for row in labels if row["column_name"] == column]
             spread = [tuple(row[key] for key in CELL) for row in cells if row["column_name"] == column]
             if not is_spread_of(spread, own):
                 self.problems.append(f"the rows of {column} do not lie within its labels as {name} says")

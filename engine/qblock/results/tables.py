@@ -22,11 +22,11 @@ ROWS_SHOWN = 10
 class Anonymized(Guaranteed):
     """One publication of a table: generalized, checked again by itself, in an order that its own values give.
 
-    table: the rows, as Arrow; library: that `frame` is of; spark: the session
-    that makes it, where it is of Spark; quasi_identifiers: each with its hierarchy, as `anonymize`
-    takes them again; node: the level of each; digest: of the rows in no order; source_digest: of the columns that were
-    read, the same for the same data from pandas, Arrow, Parquet and CSV; protected: whether an attacker who knows the
-    search learns nothing from what was chosen; notes: what whoever hands it on should know.
+    table: the rows, as Arrow; library: that `frame` is of; spark: the session that makes it, where it is of Spark;
+    quasi_identifiers: each with its hierarchy, as `anonymize` takes them again; node: the level of each; digest: of the
+    rows in no order; source_digest: of the columns that were read, the same for the same data from pandas, Arrow,
+    Parquet and CSV; protected: whether an attacker who knows the search learns nothing from what was chosen; notes:
+    what whoever hands it on should know.
     """
 
     table: Any = Field(exclude=True, repr=False)

@@ -31,6 +31,8 @@ class FrameTable:
     facts: SourceFacts | None = None
     nan_is_missing = True
     types: Mapping[str, ColumnType] = {}
+    session: Any = None
+    """Of what is in memory nobody's."""
 
     def __init__(self, data: Any) -> None:
         self.library: Library = "pandas" if _is_pandas(data) else "polars" if _is_polars(data) else "arrow"

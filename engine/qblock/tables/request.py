@@ -68,14 +68,12 @@ class TableRequest:
     @property
     def library(self) -> Library:
         """That the rows are given back in."""
-        if isinstance(self.frame, FrameTable):
-            return self.frame.library
-        return "pandas" if self.frame is None else "pyspark"
+        return "pandas" if self.frame is None else self.frame.library
 
     @property
     def spark(self) -> Any:
         """The session that gives them back, where they came from one of Spark."""
-        return self.frame.session if isinstance(self.frame, SparkFrame) else None
+        return None if self.frame is None else self.frame.session
 
     def spec(self, attributes: Mapping[str, Any], privacy: Any, **more: Any) -> Spec:
         """The spec. Raises InputError that names the key."""

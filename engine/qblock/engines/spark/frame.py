@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ class SparkFrame:
 
     facts: SourceFacts | None = None
     nan_is_missing = False
+    library: ClassVar[Literal["pyspark"]] = "pyspark"
     types: ClassVar[Mapping[str, ColumnType]] = {}
 
     def __init__(self, frame: Any, name: str) -> None:
