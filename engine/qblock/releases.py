@@ -119,6 +119,17 @@ class Release:
             answer |= {"checks": checks, "refused": refused, "in_words": in_words}
             return results.search.Searched.model_validate(answer)
 
+    def explorer(self, *, progress: Progress | None = None) -> str:
+        """A page in HTML on which somebody chooses what to publish: every node, with the tightest values and metrics
+        that a choice goes by. INTERNAL: these tell of the source. Raises InputError for a lattice of more than 2,500
+        nodes."""
+        from qblock.report.explorer import explorer_page
+        from qblock.search.explorer import explore
+        from qblock.search.run import open_task
+
+        with open_task(self.spec, name_values=self.name_values) as task:
+            return explorer_page(explore(task, progress))
+
     def in_words(self, levels: Mapping[str, int]) -> dict[str, str]:
         """What readers see of each quasi-identifier at these levels, as far as the spec and its files tell."""
         from qblock.source.in_words import node_in_words

@@ -17,6 +17,7 @@ from qblock.cli.output import (
     SpecPath,
     Verbose,
     deliver,
+    display,
     listed,
     load_release,
     progress,
@@ -45,7 +46,7 @@ from qblock.cli.render import (
     where,
 )
 from qblock.errors import InputError
-from qblock.files import check_output
+from qblock.files import check_output, private_output
 from qblock.printable import printable, printable_sql
 
 if TYPE_CHECKING:
@@ -97,6 +98,14 @@ def search(
         str | None,
         typer.Option(metavar="TIME", help="Take the best that was come to after 60s, 5m, 1h; else what the spec says."),
     ] = None,
+    explore: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write one HTML file instead, to choose in a browser what to publish. INTERNAL: it tells of the "
+            "source; readable by you alone.",
+        ),
+    ] = None,
     churn: Churn = None,
     verbose: Verbose = False,
     json_: Json = False,
@@ -109,7 +118,12 @@ def search(
     """
     if nodes not in (None, "minimal", "all"):
         raise InputError(f"--nodes {nodes}: valid: minimal, all")
+    if explore is not None and (explain or json_):
+        raise InputError("--explore writes a page and prints no answer; leave --json and --explain-sql out")
     release = load_release(spec)
+    if explore is not None:
+        _write_explorer(release, explore, quiet=quiet)
+        return
     if explain:
         for title, sql in release.explain_sql(node):
             print(f"-- {printable(title)}\n{printable_sql(sql)};\n")
@@ -121,6 +135,17 @@ def search(
     unit = "people" if release.spec.count == "entities" else "rows"
     deliver(result, _searched(result, unit, spec, every=nodes is not None, verbose=verbose), json_)
     result.raise_refused()
+
+
+def _write_explorer(release: Release, path: Path, *, quiet: bool) -> None:
+    """The page of `--explore`, written whole or not at all."""
+    keep_own_files("--explore", path, release)
+    check_output(path, "--explore")
+    with progress(quiet) as report:
+        page = release.explorer(progress=report)
+    with private_output(path) as file:
+        file.write(page.encode())
+    display([f"Written: {path}. Open it in a browser. Internal: it tells of the source, so keep it from readers."])
 
 
 def _searched(result: Searched, unit: str, spec: str, *, every: bool, verbose: bool) -> Lines:

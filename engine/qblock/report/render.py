@@ -43,12 +43,13 @@ def rendered(report: results.Report, form: Format) -> str:
     pages = [(page, page.parts(report)) for page in PAGES if there[page.internal]]
     script = "" if report.internal is None else (TEMPLATES / "report.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    template = _environment().get_template(f"report.{form}.j2")
+    template = environment().get_template(f"report.{form}.j2")
     return template.render(report=report, pages=pages, script=Markup(script), digest=digest) + "\n"
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates, with their filters; every text is escaped by them."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),

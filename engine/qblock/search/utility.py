@@ -338,7 +338,7 @@ def choose(
         if now > expected + SLACK * abs(expected):
             heapq.heappush(again, (now, node))
             continue
-        value = (sign * _rounded(metric_of(node)), height(node), node)
+        value = (sign * rounded(metric_of(node)), height(node), node)
         best = value if best is None else min(best, value)
         measured += 1
         left -= 1
@@ -349,5 +349,5 @@ def choose(
     return best[2]
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
     return float(f"{value:.12g}") if isinstance(value, float) else value

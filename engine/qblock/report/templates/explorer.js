@@ -1,0 +1,271 @@
+"use strict";
+
+// Numbers are exact: a pair of integers [numerator, denominator], or null for what is no number.
+
+function parse(text) {
+  const fraction = /^\s*(-?\d+)\s*\/\s*(\d+)\s*$/.exec(text);
+  if (fraction) return BigInt(fraction[2]) === 0n ? null : [BigInt(fraction[1]), BigInt(fraction[2])];
+  const decimal = /^\s*(-?)(\d+)(?:\.(\d+))?\s*$/.exec(text);
+  if (!decimal) return null;
+  const digits = decimal[3] || "";
+  return [BigInt(decimal[1] + decimal[2] + digits), 10n ** BigInt(digits.length)];
+}
+
+function sign(a, b) {
+  const left = a[0] * b[1], right = b[0] * a[1];
+  return left > right ? 1 : left < right ? -1 : 0;
+}
+
+// Logarithms have 60 digits; within 1e-45 they are equal.
+function nearlyEqual(a, b) {
+  const size = (n) => (n < 0n ? -n : n);
+  const most = size(b[0]) > b[1] ? size(b[0]) : b[1];
+  return size(a[0] * b[1] - b[0] * a[1]) * 10n ** 45n <= most * a[1];
+}
+
+// Whether a tightest value is at least (or at most) what is asked.
+function meets(value, threshold, bound) {
+  if (value === "none") return true;
+  if (value === "inf" || value === "-inf") return (value === "inf") === bound.larger;
+  const rounded = value[0] === "~", number = parse(rounded ? value.slice(1) : value);
+  const side = rounded && nearlyEqual(number, threshold) ? 0 : sign(number, threshold);
+  return side === 0 ? bound.attained : side > 0 === bound.larger;
+}
+
+// Whether a spec may ask for this number.
+function valid(number, bound) {
+  if (number === null || (bound.whole && number[0] % number[1] !== 0n)) return false;
+  const within = (end, side) => end === null || sign(number, parse(end[0])) === side || (!end[1] && sign(number, parse(end[0])) === 0);
+  return within(bound.least, 1) && within(bound.most, -1);
+}
+
+// asked: for each model the text of each threshold, or null where it is off. Whether each node holds all.
+function holding(data, asked) {
+  const result = data.smallest.map(() => true);
+  for (const node of data.barred) result[node] = false;
+  asked.forEach((thresholds, i) => (thresholds || []).forEach((text, j) => {
+    const bound = data.models[i].bounds[j], number = parse(text);
+    const passes = bound.values.map((value) => meets(value, number, bound));
+    bound.at.forEach((place, node) => { if (!passes[place]) result[node] = false; });
+  }));
+  return result;
+}
+
+// Whether a node shows each column at its highest accepted level or finer.
+function shows(data, most, node) {
+  return most.every((level, column) => data.levels[column][node] <= level);
+}
+
+// The best node by a metric, ties as a search decides them; -1 where there is none.
+function best(data, holds, most, metric) {
+  const order = data.metrics[metric].order;
+  let result = -1;
+  holds.forEach((held, node) => {
+    if (held && shows(data, most, node) && (result < 0 || order[node] < order[result])) result = node;
+  });
+  return result;
+}
+
+// For each column the best node that shows one level more of it than this one; -1 where there is none, null at level 0.
+function finer(data, holds, most, metric, node) {
+  return data.levels.map((levels, column) => {
+    if (levels[node] === 0) return null;
+    return best(data, holds, most.map((level, i) => (i === column ? levels[node] - 1 : level)), metric);
+  });
+}
+
+// Thresholds that are not numbers of their range: pairs of model and bound.
+function wrong(data, asked) {
+  const result = [];
+  asked.forEach((thresholds, i) => (thresholds || []).forEach((text, j) => {
+    if (!valid(parse(text), data.models[i].bounds[j])) result.push([i, j]);
+  }));
+  return result;
+}
+
+// The lines to paste into the spec.
+function lines(data, asked, node) {
+  const text = ["privacy:"];
+  asked.forEach((thresholds, i) => {
+    if (thresholds === null) return;
+    const model = data.models[i];
+    const own = thresholds.map((given, j) => `${model.bounds[j].parameter}: ${given.trim()}`);
+    const more = model.complete ? "" : "  # and the other parameters of this entry of your spec";
+    text.push(`  - ${model.name}: {${[...own, ...model.yaml].join(", ")}}${more}`);
+  });
+  const levels = data.columns.map((column, i) => `${column.yaml}: ${data.levels[i][node]}`);
+  text.push(`search: {node: {${levels.join(", ")}}}`);
+  return text.join("\n") + "\n";
+}
+
+function shortest(number) {
+  return Math.abs(number) >= 1e6 ? Math.round(number).toLocaleString("en") : String(+number.toPrecision(4));
+}
+
+// What another node loses of a metric, in its own unit.
+function lost(data, metric, node, other) {
+  const of = data.metrics[metric], difference = (of.values[other] - of.values[node]) * (of.smaller ? 1 : -1);
+  const name = of.name.replace(/_/g, " ");
+  if (difference === 0) return `the same ${name}`;
+  return `${name} ${shortest(of.values[node])} becomes ${shortest(of.values[other])}, ${difference > 0 ? "worse" : "better"}`;
+}
+
+if (typeof document !== "undefined") {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const at = (id) => document.getElementById(id);
+  const element = (name, text, attributes = {}) => {
+    const made = name === "svg" || name === "rect" || name === "circle" || name === "text" || name === "line" || name === "title"
+      ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+    if (text !== null) made.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+  const field = (i, j) => at(`t-${i}-${j}`), slider = (i, j) => at(`s-${i}-${j}`);
+  let node = -1, looked = -1;
+
+  const asked = () => data.models.map((model, i) => (at(`m-${i}`).checked ? model.bounds.map((_, j) => field(i, j).value) : null));
+  const most = () => data.columns.map((_, i) => +at(`c-${i}`).value);
+  const metric = () => +at("metric").value;
+  const words = (column, of) => data.columns[column].words[data.levels[column][of]];
+
+  // The detail of a node on the picture, larger being better.
+  const detail = (of) => {
+    const { values, smaller, name } = data.metrics[metric()];
+    if (name === "precision") return values[of];
+    if (name === "loss") return 1 - values[of];
+    const low = Math.min(...values), high = Math.max(...values), share = high > low ? (values[of] - low) / (high - low) : 1;
+    return smaller && high > low ? 1 - share : share;
+  };
+
+  const bar = (column, of) => {
+    const highest = data.heights[column], share = highest ? 1 - data.levels[column][of] / highest : 1;
+    const drawn = element("svg", null, { viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img",
+      "aria-label": `${data.levels[column][of]} of ${highest} levels coarser` });
+    drawn.append(element("rect", null, { class: "all", width: 100, height: 10 }), element("rect", null, { width: 100 * share, height: 10 }));
+    return drawn;
+  };
+
+  const tell = (of, holds) => {
+    const shown = data.columns.map((column, i) => `${column.name} ${words(i, of)}`).join("; ");
+    return `${holds[of] ? "Holds" : "Fails"}. Smallest group ${data.smallest[of].toLocaleString("en")} ${data.unit}, ` +
+      `${data.metrics[metric()].name.replace(/_/g, " ")} ${shortest(data.metrics[metric()].values[of])}: ${shown}`;
+  };
+
+  const answer = (holds) => {
+    const rows = at("columns"), highest = most(), costs = finer(data, holds, highest, metric(), node);
+    rows.replaceChildren(...data.columns.map((column, i) => {
+      const row = element("tr", null), name = element("th", null, { scope: "row" }), drawn = element("td", null, { class: "bar" });
+      const level = data.levels[i][node];
+      const cost = costs[i] === null ? "nothing more to show" : costs[i] < 0 ? "no choice that holds shows more" :
+        `${column.words[level - 1]}: ${lost(data, metric(), node, costs[i])}; smallest group ${data.smallest[costs[i]].toLocaleString("en")}`;
+      name.append(element("bdi", column.name));
+      drawn.append(bar(i, node));
+      row.append(name, element("td", words(i, node)), drawn, element("td", cost));
+      return row;
+    }));
+    at("metrics").replaceChildren(...data.metrics.map((of) => {
+      const row = element("tr", null);
+      row.append(element("th", of.name.replace(/_/g, " "), { scope: "row" }), element("td", shortest(of.values[node]), { class: "n" }), element("td", of.meaning));
+      return row;
+    }));
+    at("yaml").textContent = lines(data, asked(), node);
+  };
+
+  const draw = (holds) => {
+    const left = 56, right = 690, top = 12, bottom = 330;
+    const highest = Math.log(Math.max(2, ...data.smallest));
+    const across = (n) => left + (right - left) * (Math.log(n) / highest), down = (share) => bottom - (bottom - top) * share;
+    const marks = at("marks").children, seen = most();
+    for (let i = 0; i < data.smallest.length; i += 1) {
+      const mark = marks[i], kept = holds[i] && shows(data, seen, i);
+      mark.setAttribute("cx", across(Math.max(1, data.smallest[i])).toFixed(1));
+      mark.setAttribute("cy", down(detail(i)).toFixed(1));
+      mark.setAttribute("class", i === node ? "chosen" : kept ? "holds" : holds[i] ? "coarse" : "fails");
+      mark.setAttribute("r", i === node ? 9 : 4);
+    }
+    const ticks = [1, 2, 5, 10, 20, 50, 100, 1000, 1e4, 1e5, 1e6, 1e7].filter((n) => Math.log(n) <= highest);
+    at("ticks").replaceChildren(...ticks.map((n) => element("text", n.toLocaleString("en"), { x: across(n), y: bottom + 20, class: "mid" })));
+  };
+
+  const update = () => {
+    const given = asked(), faults = wrong(data, given);
+    data.models.forEach((model, i) => model.bounds.forEach((_, j) => {
+      const fault = faults.some(([a, b]) => a === i && b === j);
+      field(i, j).setAttribute("aria-invalid", fault);
+      at(`b-${i}`).classList.toggle("off", given[i] === null);
+    }));
+    at("choice").hidden = true;
+    if (faults.length) {
+      const bound = data.models[faults[0][0]].bounds[faults[0][1]];
+      at("answer").className = "failed";
+      at("answer").textContent = `${bound.parameter} is not a number that a spec may ask for. Write ${bound.whole ? "an integer " : ""}${bound.range}.`;
+      return;
+    }
+    const holds = holding(data, given), held = holds.filter(Boolean).length;
+    node = best(data, holds, most(), metric());
+    draw(holds);
+    at("answer").className = node < 0 ? "failed" : "verdict";
+    if (node < 0) {
+      const loose = best(data, holds, data.heights, metric());
+      at("answer").textContent = loose < 0 ? "Nothing holds this. Ask for less." :
+        `${held.toLocaleString("en")} choices hold, and none of them shows that much. Accept a coarser column.`;
+      return;
+    }
+    at("answer").textContent = `You can publish this: ${data.rows.toLocaleString("en")} rows in groups of at least ` +
+      `${data.smallest[node].toLocaleString("en")} ${data.unit}. ${held.toLocaleString("en")} of ${data.smallest.length.toLocaleString("en")} choices hold.`;
+    at("choice").hidden = false;
+    answer(holds);
+    if (looked >= 0) at("looked").textContent = tell(looked, holds);
+  };
+
+  const look = (next) => {
+    const marks = at("marks").children;
+    if (looked >= 0) marks[looked].classList.remove("at");
+    looked = next;
+    marks[looked].classList.add("at");
+    at("looked").textContent = tell(looked, holding(data, asked()));
+  };
+
+  at("marks").append(...data.smallest.map(() => element("circle", null)));
+  data.models.forEach((model, i) => model.bounds.forEach((bound, j) => {
+    const near = () => {
+      const number = parse(field(i, j).value), side = bound.larger ? 1 : -1;
+      const place = number === null ? -1 : bound.stops.findIndex((stop) => sign(parse(stop), number) * side >= 0);
+      slider(i, j).value = place < 0 ? bound.stops.length - 1 : place;
+      slider(i, j).setAttribute("aria-valuetext", field(i, j).value);
+    };
+    near();
+    field(i, j).addEventListener("input", () => { at(`m-${i}`).checked = true; near(); update(); });
+    slider(i, j).addEventListener("input", () => {
+      field(i, j).value = bound.stops[slider(i, j).value];
+      slider(i, j).setAttribute("aria-valuetext", field(i, j).value);
+      at(`m-${i}`).checked = true;
+      update();
+    });
+  }));
+  data.models.forEach((_, i) => at(`m-${i}`).addEventListener("change", update));
+  data.columns.forEach((_, i) => at(`c-${i}`).addEventListener("change", update));
+  at("metric").addEventListener("change", update);
+  const picture = at("picture"), ordered = data.smallest.map((_, i) => i).sort((a, b) => data.smallest[a] - data.smallest[b] || detail(a) - detail(b));
+  picture.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const place = ordered.indexOf(looked < 0 ? Math.max(node, 0) : looked);
+    look(ordered[(place + (looked < 0 ? 0 : step) + ordered.length) % ordered.length]);
+  });
+  picture.addEventListener("click", (event) => {
+    const place = [...at("marks").children].indexOf(event.target);
+    if (place >= 0) look(place);
+  });
+  at("copy").addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(at("yaml").textContent);
+      at("copied").textContent = "Copied.";
+    } catch {
+      getSelection().selectAllChildren(at("yaml"));
+      at("copied").textContent = "Selected. Copy with Ctrl+C.";
+    }
+  });
+  update();
+}

@@ -1,0 +1,272 @@
+"""Every node with what decides a choice among them, for a page on which somebody chooses what to publish.
+
+Tightest values are exact texts, so that the page compares thresholds with them as the engine does; of each metric the
+order of `choose` is given, so that the page chooses as a search does. No row is suppressed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor, inf, isinf
+from typing import Any
+
+import numpy as np
+import yaml
+
+from qblock.canonical import decimal_text, number_text
+from qblock.errors import InputError
+from qblock.lattice import Node, height
+from qblock.metrics import BY_NAME
+from qblock.models import Bound, Model, parameters_of
+from qblock.models.base import Parameter, Range
+from qblock.models.examples import in_words
+from qblock.search.assessment import NodeCounts, tightest_of
+from qblock.search.compare import FIGURES, default_settings, question
+from qblock.search.progress import Pace, Progress
+from qblock.search.task import Task
+from qblock.search.utility import Metrics, rounded
+from qblock.source.in_words import SUPPRESSED, levels_in_words
+from qblock.spec import Requirement
+
+MOST_EXPLORED = 2_500
+"""Nodes of a page: a browser draws each, and a file has the values of each."""
+OFFERED = ("k_anonymity", "distinct_l_diversity", "entropy_l_diversity", "t_closeness", "epsilon_privacy")
+"""Models that a page offers beside those of the spec, each in the first setting of `compare`."""
+PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+WRITTEN = ("whole", "rational", "flag", "choice")
+"""Kinds of parameters that hold no value of the source."""
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """What there is to choose from. nodes: in the order of the lattice; smallest: rows, or people, of each smallest
+    block; requested: how many of the requirements are those of the spec; barred: indexes of nodes that fail whatever
+    the thresholds; values: for each bound of each requirement the tightest value of each node."""
+
+    task: Task
+    requirements: tuple[Requirement, ...]
+    requested: int
+    nodes: tuple[Node, ...]
+    smallest: tuple[int, ...]
+    barred: tuple[int, ...]
+    values: tuple[tuple[tuple[Any, ...], ...], ...]
+    metrics: dict[str, tuple[Any, ...]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Arrays over the nodes. Of a bound `at` has, for each node, the place of its value in `values`."""
+        spec, source = self.task.spec, self.task.source
+        words = levels_in_words(spec, source.hierarchies)
+        return {
+            "release": spec.release,
+            "rows": source.rows,
+            "unit": "people" if spec.count == "entities" else "rows",
+            "columns": [
+                {"name": name, "yaml": yaml_text(name), "words": words[name][: highest + 1]}
+                for name, highest in zip(spec.quasi_identifiers, self.task.lattice.heights, strict=True)
+            ],
+            "hidden": SUPPRESSED,
+            "heights": list(self.task.lattice.heights),
+            "levels": [list(levels) for levels in zip(*self.nodes, strict=True)],
+            "smallest": list(self.smallest),
+            "barred": list(self.barred),
+            "models": [
+                _model(requirement, values, on=i < self.requested)
+                for i, (requirement, values) in enumerate(zip(self.requirements, self.values, strict=True))
+            ],
+            "metrics": [_metric(name, values, self.nodes) for name, values in self.metrics.items()],
+            "choose_by": spec.search.choose_by,
+        }
+
+
+def explore(task: Task, progress: Progress | None = None) -> Options:
+    """Count every node of the lattice, whatever `search.node` and `suppression_limit` say. Raises InputError for a
+    lattice that is too large for a page."""
+    nodes = len(task.lattice)
+    if nodes > MOST_EXPLORED:
+        raise InputError(
+            f"{task.spec.at('search')}: the lattice has {nodes:,} nodes, and a page to choose from has "
+            f"{MOST_EXPLORED:,} at most. Write `max: LEVEL` in a hierarchy, or give fewer columns the role "
+            "quasi_identifier"
+        )
+    task.materialize_locally()
+    requirements = (*task.spec.privacy, *_offered(task))
+    spec = replace(task.spec, privacy=requirements, suppression_limit=Fraction(0))
+    every = Task(replace(task.source, spec=spec))
+    metrics, by = Metrics(every), task.spec.search.choose_by
+    names = tuple(dict.fromkeys((by, "loss", "precision", *FIGURES, "non_uniform_entropy")))
+    pace = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
+    order, smallest, barred, columns = list[Node](), list[int](), list[int](), list[list[Any]]()
+    figures: dict[str, list[Any]] = {name: [] for name in names}
+    for node in every.iter_nodes():
+        counts = every.counts(node)
+        people = counts.people
+        assert people is not None  # one of the models is k-anonymity
+        if _barred(counts):
+            barred.append(len(order))
+        order.append(node)
+        smallest.append(int(people.min()))
+        columns.append(_tightest(requirements, counts))
+        for name in names:
+            figures[name].append(metrics.rank(node, name))
+        if pace is not None:
+            pace(len(order), nodes - len(order), 0.0)
+    values = tuple(tuple(zip(*of, strict=True)) for of in zip(*columns, strict=True))
+    measured = {name: tuple(of) for name, of in figures.items()}
+    asked = len(task.spec.privacy)
+    return Options(task, requirements, asked, tuple(order), tuple(smallest), tuple(barred), values, measured)
+
+
+def deciding(model: Model) -> list[Bound]:
+    """The parameters that a check compares."""
+    return [bound for bound in model.about.bounds if bound.decides]
+
+
+def _offered(task: Task) -> list[Requirement]:
+    """Models that the spec asks nothing of."""
+    usual, _ = default_settings(task.source, task.source.sensitives, lambda setting: setting.compared)
+    known = {_identity(requirement) for requirement in task.spec.privacy}
+    first = dict[tuple[str, tuple[str, ...]], Requirement]()
+    for requirement in usual:
+        first.setdefault((requirement.model.name, requirement.sensitive), requirement)
+    return [
+        requirement
+        for (name, _), requirement in first.items()
+        if name in OFFERED and _identity(requirement) not in known
+    ]
+
+
+def _identity(requirement: Requirement) -> tuple[Any, ...]:
+    """What two requirements have in common whose tightest values are the same."""
+    asked = tuple(sorted((key, str(value)) for key, value in question(requirement.model).items()))
+    return requirement.model.name, requirement.sensitive, asked, requirement.prior, requirement.guards
+
+
+def _barred(counts: NodeCounts) -> bool:
+    masks = [mask for mask in (counts.held_by_all, counts.small) if mask is not None]
+    return any(bool(mask.any()) for mask in masks)
+
+
+def _tightest(requirements: Sequence[Requirement], counts: NodeCounts) -> list[tuple[Any, ...]]:
+    """Of each requirement the tightest value of each bound that decides."""
+    everything = np.ones(len(counts.rows), dtype=bool)
+    result = []
+    for requirement, parts in zip(requirements, counts.parts, strict=True):
+        bounds, values = requirement.model.about.bounds, tightest_of(parts, everything).values
+        result.append(tuple(of.value for bound, of in zip(bounds, values, strict=True) if bound.decides))
+    return result
+
+
+def exact_text(value: Any) -> str:
+    """A tightest value without rounding: `7/3`, `inf`, and `~` before the 60 digits of a logarithm."""
+    if value is None:
+        return "none"
+    return f"~{number_text(value)}" if isinstance(value, Decimal) else number_text(value)
+
+
+def stops(values: Sequence[Any], bound: Bound, declared: Parameter) -> list[str]:
+    """Thresholds that tell the nodes apart, the weakest first: each the strictest in thousandths that a node meets."""
+    step = Fraction(1) if declared.kind == "whole" else Fraction(1, 1000)
+    larger = bound.stricter == "larger"
+    numbers = set()
+    for value in values:
+        if value is None or isinf(float(value)):
+            continue
+        number = (floor(Fraction(value) / step) if larger else ceil(Fraction(value) / step)) * step
+        if not bound.attained and number == Fraction(value):
+            number += -step if larger else step
+        if not isinstance(declared.valid, Range) or number in declared.valid:
+            numbers.add(number)
+    return [decimal_text(number) for number in sorted(numbers, reverse=not larger)]
+
+
+def _place(value: Any) -> Fraction | float:
+    if value is None:
+        return inf
+    return value if isinstance(value, float) else Fraction(value)
+
+
+def _model(requirement: Requirement, values: Sequence[Sequence[Any]], *, on: bool) -> dict[str, Any]:
+    model, bounds = requirement.model, deciding(requirement.model)
+    fixed, complete = _fixed(requirement)
+    sensitive = [yaml_text(name) for name in requirement.sensitive]
+    named = f"[{', '.join(sensitive)}]" if sensitive[1:] else "".join(sensitive)
+    return {
+        "name": model.name,
+        "sensitive": list(requirement.sensitive),
+        "meaning": in_words(model, requirement.sensitive, groups=requirement.groups),
+        "fixed": fixed,
+        "yaml": [*fixed, *([f"sensitive: {named}"] if sensitive else [])],
+        "complete": complete,
+        "on": on,
+        "bounds": [_bound(model, bound, of_nodes) for bound, of_nodes in zip(bounds, values, strict=True)],
+    }
+
+
+def _bound(model: Model, bound: Bound, values: Sequence[Any]) -> dict[str, Any]:
+    declared = next(of for of in model.about.parameters if of.name == bound.parameter)
+    distinct = sorted({exact_text(value): value for value in values}.items(), key=lambda pair: _place(pair[1]))
+    places = {text: i for i, (text, _) in enumerate(distinct)}
+    valid = declared.valid if isinstance(declared.valid, Range) else None
+    requested = getattr(model, bound.parameter)
+    return {
+        "parameter": bound.parameter,
+        "larger": bound.stricter == "larger",
+        "attained": bound.attained,
+        "whole": declared.kind == "whole",
+        "start": decimal_text(Fraction(requested)),
+        "range": "" if valid is None else valid.text(bound.parameter),
+        "least": None if valid is None else [str(valid.least), valid.open_least],
+        "most": None if valid is None or valid.most is None else [str(valid.most), valid.open_most],
+        "stops": stops([value for _, value in distinct], bound, declared),
+        "values": [text for text, _ in distinct],
+        "at": [places[exact_text(value)] for value in values],
+    }
+
+
+def _fixed(requirement: Requirement) -> tuple[list[str], bool]:
+    """The parameters that a page does not change, as a spec has them, and whether these are all: values of a sensitive
+    attribute and names of tables stay in the spec."""
+    model = requirement.model
+    free = {bound.parameter for bound in deciding(model)}
+    kinds = {declared.name: declared.kind for declared in model.about.parameters}
+    defaults = {field.name: field.default for field in fields(model)}
+    texts, complete = [], requirement.prior is None and requirement.guards is None
+    for key, value in parameters_of(model).items():
+        if key in free or value is None or value == defaults[key]:
+            continue
+        if kinds[key] in WRITTEN:
+            shown = str(value).lower() if isinstance(value, bool) else value
+            texts.append(f"{key}: {decimal_text(Fraction(value)) if isinstance(shown, int | Fraction) else shown}")
+        elif isinstance(value, str) and kinds[key] in ("prior", "predicates") and complete:
+            texts.append(f"{key}: {value}")
+        else:
+            complete = False
+    return texts, complete
+
+
+def _metric(name: str, values: Sequence[Any], nodes: Sequence[Node]) -> dict[str, Any]:
+    """order: the place of each node as `choose` has it."""
+    metric = BY_NAME[name]
+    ranked = sorted(range(len(nodes)), key=lambda i: (metric.sign * rounded(values[i]), height(nodes[i]), nodes[i]))
+    order = [0] * len(nodes)
+    for place, i in enumerate(ranked):
+        order[i] = place
+    return {
+        "name": name,
+        "meaning": metric.meaning,
+        "smaller": metric.better == "smaller",
+        "values": [float(f"{float(value):.6g}") for value in values],
+        "order": order,
+    }
+
+
+def yaml_text(name: str) -> str:
+    """A name as YAML reads it back: in quotes, with escapes, where it is more than a plain word."""
+    if PLAIN.fullmatch(name) and yaml.safe_load(name) == name:
+        return name
+    escaped = (c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in name)
+    return f'"{"".join(escaped)}"'
