@@ -8,8 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
+from qblock.releases import Release
 from qblock.report import rendered
 from report.test_render import HOSTILE, internal, report
 
@@ -82,4 +84,58 @@ def test_the_lattice_is_followed_with_the_arrow_keys(browser: Any, tmp_path: Pat
     levels = [text.partition(";")[0] for text in told]
     assert levels == ["age 1", "age 2", "age 2", "age 1", "age 0", "age 2", "age 0"]
     assert told[0] == "age 1; k 2; loss 0.5"
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def choices(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a table with a hostile name, in a file."""
+    folder, name = tmp_path_factory.mktemp("choices"), "</script><b>"
+    with duckdb.connect(str(folder / "w.duckdb")) as database:
+        database.execute(
+            f"CREATE TABLE t AS SELECT i % 40 AS age, ['f', 'm'][1 + i % 2] AS \"{name}\", "
+            "['a', 'b', 'c'][1 + i % 3] AS s FROM range(400) r(i)"
+        )
+    attributes = {
+        "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [5, 10, 20]}},
+        name: {"role": "quasi_identifier", "hierarchy": "suppress"},
+        "s": "sensitive",
+    }
+    spec = {
+        "version": 1,
+        "release": "people",
+        "source": {"url": f"duckdb:///{folder / 'w.duckdb'}", "table": "t"},
+        "attributes": attributes,
+        "privacy": [{"k_anonymity": {"k": 5}}],
+    }
+    (folder / "options.html").write_text(Release(spec).explorer(), "utf-8")
+    return folder / "options.html"
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("width", [390, 768, 1200])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_to_choose_from_answers_to_the_keyboard(browser: Any, choices: Path, scheme: str, width: int) -> None:
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(choices.as_uri())
+    first = page.inner_text("#answer")
+    assert first.startswith("You can publish this: 400 rows in groups of at least 10 rows")
+    page.focus("#s-0-0")
+    page.keyboard.press("End")
+    assert page.inner_text("#answer").startswith("You can publish this: 400 rows in groups of at least 400 rows")
+    assert "k_anonymity: {k: 400}" in page.inner_text("#yaml")
+    page.fill("#t-0-0", "401")
+    assert page.inner_text("#answer") == "Nothing holds this. Ask for less."
+    page.fill("#t-0-0", "5")
+    assert page.inner_text("#answer") == first
+    page.focus("#picture")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#looked").startswith(("Holds", "Fails"))
+    violations = import_module("axe_playwright_python.sync_playwright").Axe().run(page).response["violations"]
+    assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in violations] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert said == []
     page.close()

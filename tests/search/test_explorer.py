@@ -6,10 +6,12 @@ import json
 import random
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from qblock.errors import InputError
 from qblock.report.explorer import embedded, explorer_page
@@ -17,14 +19,18 @@ from qblock.report.render import TEMPLATES
 from qblock.search import explorer
 from qblock.search.explorer import Options, explore, yaml_text
 from qblock.search.run import open_task, run_search
-from qblock.spec import Spec
+from qblock.spec import Spec, read_spec
 from qblock.spec.document import parse
 
-from .whole import load, rows_of
+from .whole import load, rows_of, text_of
 
 pytestmark = pytest.mark.either_engine
 
 PRIVACY = ["k_anonymity: {k: 2}", "entropy_l_diversity: {l: 1, sensitive: s}", "t_closeness: {t: 1, sensitive: s}"]
+PRIVACY_OF = """k_anonymity: {{k: {}}}
+entropy_l_diversity: {{l: {}, sensitive: s}}
+t_closeness: {{t: {}, sensitive: s}}"""
+CHOOSE_BY = "search: {{choose_by: {}}}\n"
 METRICS = ("loss", "discernibility", "precision", "height")
 
 
@@ -42,33 +48,59 @@ def program(data: dict[str, Any]) -> Any:
     return context
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_page_chooses_what_a_search_does(warehouse: Any, tmp_path: Path, seed: int) -> None:
-    draw, rows, chosen = random.Random(seed), rows_of(seed, 40), 0
-    loaded: list[str] = []
-
-    def once(*table: Any) -> str:
-        loaded[:] = loaded or [warehouse(*table)]
-        return loaded[0]
-
-    data = options_of(load(once, tmp_path, rows, PRIVACY)).to_json()
+    draw, chosen = random.Random(seed), 0
+    spec = load(warehouse, tmp_path, rows_of(seed, 40), PRIVACY)
+    data = options_of(spec).to_json()
     context, names = program(data), [metric["name"] for metric in data["metrics"]]
-    for _ in range(12):
-        asked = [draw.choice("12345"), draw.choice(["1", "1.5", "2", "2.5"]), draw.choice(["0.1", "0.3", "1"])]
-        metric = draw.choice(METRICS)
-        entries = [f"k_anonymity: {{k: {asked[0]}}}", f"entropy_l_diversity: {{l: {asked[1]}, sensitive: s}}"]
-        entries.append(f"t_closeness: {{t: {asked[2]}, sensitive: s}}")
-        spec = load(once, tmp_path, rows, entries, f"search: {{choose_by: {metric}}}\n")
-        with open_task(spec) as task:
+    stops = [[Decimal(stop) for stop in model["bounds"][0]["stops"]] for model in data["models"][:3]]
+    for _ in range(50):
+        # Where the answer changes, and beside it.
+        asked = [str(draw.choice([*own, *(stop + Decimal("0.001") for stop in own)])) for own in stops]
+        asked[0], metric = str(draw.choice(stops[0])), draw.choice(METRICS)
+        texts = PRIVACY_OF.format(*asked).splitlines()
+        with open_task(read_spec(text_of(spec.source.url.url, texts, CHOOSE_BY.format(metric)), spec.path, {})) as task:
             result = run_search(task).chosen
-        given = json.dumps([*asked, *[None] * (len(data["models"]) - 3)])
-        context.set("given", given)
-        call = "best(data, holding(data, JSON.parse(given).map((t) => t && [t])), data.heights, {})"
-        place = context.eval(call.format(names.index(metric)))
+        context.set("given", json.dumps([*([text] for text in asked), *[None] * (len(data["models"]) - 3)]))
+        place = context.eval(f"best(data, holding(data, JSON.parse(given)), data.heights, {names.index(metric)})")
         levels = None if place < 0 else tuple(of[place] for of in data["levels"])
-        assert levels == (None if result is None else result.node)
+        assert levels == (None if result is None else result.node), (asked, metric)
         chosen += result is not None
-    assert chosen
+    assert 0 < chosen < 50
+
+
+def test_what_must_be_shown_is_shown(warehouse: Any, tmp_path: Path) -> None:
+    """The best of those that hold and are no coarser, by looking at each."""
+    draw = random.Random(3)
+    data = options_of(load(warehouse, tmp_path, rows_of(3, 40), PRIVACY)).to_json()
+    context, nodes = program(data), list(zip(*data["levels"], strict=True))
+    order = data["metrics"][0]["order"]
+    for _ in range(30):
+        most = [draw.randrange(height + 1) for height in data["heights"]]
+        holds = [draw.random() < 0.5 for _ in nodes]
+        context.set("text", json.dumps([holds, most]))
+        place = context.eval("(([holds, most]) => best(data, holds, most, 0))(JSON.parse(text))")
+        left = [
+            i
+            for i, node in enumerate(nodes)
+            if holds[i] and all(level <= top for level, top in zip(node, most, strict=True))
+        ]
+        assert place == min(left, key=order.__getitem__, default=-1)
+
+
+def test_the_lines_to_paste_ask_for_what_is_shown(warehouse: Any, tmp_path: Path) -> None:
+    spec = load(warehouse, tmp_path, rows_of(2, 40), PRIVACY)
+    data = options_of(spec).to_json()
+    context = program(data)
+    context.set("text", json.dumps([["3"], ["1.2"], ["0.9"], *[None] * (len(data["models"]) - 3)]))
+    place = context.eval("const asked = JSON.parse(text); best(data, holding(data, asked), data.heights, 0)")
+    pasted = yaml.safe_load(context.eval(f"lines(data, asked, {place})"))
+    document = yaml.safe_load(text_of(spec.source.url.url, PRIVACY)) | pasted
+    with open_task(read_spec(yaml.safe_dump(document), spec.path, {})) as task:
+        chosen = run_search(task).chosen
+    assert chosen is not None
+    assert chosen.node == tuple(of[place] for of in data["levels"])
 
 
 def test_no_value_of_the_source_is_in_the_page(warehouse: Any, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def _notes(options: Options) -> list[str]:
     spec = options.task.spec
     notes = ["Here no row is suppressed."]
     if spec.suppression_limit:
-        notes = ["Here no row is suppressed. Your `suppression_limit` may let a search take more detail."]
+        notes = ["Here no row is suppressed. Your suppression_limit may let a search take more detail."]
     if spec.search.recoding == "multidimensional":
         notes.append("Here each column has one level. Your spec asks for a map, which keeps more detail.")
     if spec.search.choose_from == "sizes":
@@ -58,7 +58,7 @@ def _notes(options: Options) -> list[str]:
     if options.barred:
         notes.append(
             f"{len(options.barred):,} choices fail whatever you ask: everybody in a group shares a value, or a group "
-            "is smaller than `search.box`."
+            "is smaller than search.box of your spec."
         )
     notes.append("The level of detail itself can hint at sensitive values to someone who knows how you choose.")
     return notes

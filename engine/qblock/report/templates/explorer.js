@@ -160,7 +160,7 @@ if (typeof document !== "undefined") {
         `${column.words[level - 1]}: ${lost(data, metric(), node, costs[i])}; smallest group ${data.smallest[costs[i]].toLocaleString("en")}`;
       name.append(element("bdi", column.name));
       drawn.append(bar(i, node));
-      row.append(name, element("td", words(i, node)), drawn, element("td", cost));
+      row.append(name, element("td", words(i, node)), drawn, element("td", cost, { "data-label": "one level more" }));
       return row;
     }));
     at("metrics").replaceChildren(...data.metrics.map((of) => {
