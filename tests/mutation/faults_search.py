@@ -258,3 +258,41 @@ IN_MEMORY = (
         tests=("tests/search/test_progress.py::test_nothing_is_guessed_of_how_long_a_map_takes",),
     ),
 )
+PAGE = ("tests/search/test_explorer.py",)
+EXPLORER = (
+    Mutation(
+        "explorer: the best is the one with the largest metric",
+        "search/explorer.py",
+        "metric.sign * rounded(values[i])",
+        "-metric.sign * rounded(values[i])",
+        tests=PAGE,
+    ),
+    Mutation(
+        "explorer: what fails whatever is asked is a choice",
+        "search/explorer.py",
+        "        if _barred(counts):\n",
+        "        if False:\n",
+        tests=PAGE,
+    ),
+    Mutation(
+        "explorer: a level that nobody accepts is chosen",
+        "report/templates/explorer.js",
+        "if (held && shows(data, most, node) && ",
+        "if (held && ",
+        tests=PAGE,
+    ),
+    Mutation(
+        "explorer: a threshold is compared with rounded numbers",
+        "report/templates/explorer.js",
+        "const left = a[0] * b[1], right = b[0] * a[1];",
+        "const left = Math.round(Number(a[0]) / Number(a[1])), right = Math.round(Number(b[0]) / Number(b[1]));",
+        tests=PAGE,
+    ),
+    Mutation(
+        "explorer: a name ends the element of the data",
+        "report/explorer.py",
+        '{"<": ',
+        '{"!": ',
+        tests=PAGE,
+    ),
+)

@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.what)
 def test_the_fault_fits(mutation: Mutation) -> None:
-    _, text = mutation.apply(ROOT / "engine" / "qblock")
-    ast.parse(text)
+    path, text = mutation.apply(ROOT / "engine" / "qblock")
+    if path.suffix == ".py":
+        ast.parse(text)
     for test in mutation.tests:
         file, _, name = test.partition("::")
         assert not name or f"\ndef {name}(" in (ROOT / file).read_text("utf-8"), test

@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from qblock.search.run import open_task, run_search
 from qblock.spec import Spec, read_spec
 from qblock.spec.document import parse
 
-from .whole import load, rows_of, text_of
+from .whole import HIERARCHIES, load, rows_of, text_of
 
 pytestmark = pytest.mark.either_engine
 
@@ -89,18 +90,38 @@ def test_what_must_be_shown_is_shown(warehouse: Any, tmp_path: Path) -> None:
         assert place == min(left, key=order.__getitem__, default=-1)
 
 
-def test_the_lines_to_paste_ask_for_what_is_shown(warehouse: Any, tmp_path: Path) -> None:
-    spec = load(warehouse, tmp_path, rows_of(2, 40), PRIVACY)
+@pytest.mark.parametrize("more", ["", "search: {recoding: multidimensional, box: {least: 2}}\n"])
+def test_the_lines_to_paste_ask_for_what_is_shown(warehouse: Any, tmp_path: Path, more: str) -> None:
+    """They replace what the spec has, also what a map asks for, which no pinned node may have beside it."""
+    spec = load(warehouse, tmp_path, rows_of(2, 40), PRIVACY, more)
     data = options_of(spec).to_json()
     context = program(data)
     context.set("text", json.dumps([["3"], ["1.2"], ["0.9"], *[None] * (len(data["models"]) - 3)]))
     place = context.eval("const asked = JSON.parse(text); best(data, holding(data, asked), data.heights, 0)")
     pasted = yaml.safe_load(context.eval(f"lines(data, asked, {place})"))
-    document = yaml.safe_load(text_of(spec.source.url.url, PRIVACY)) | pasted
+    document = yaml.safe_load(text_of(spec.source.url.url, PRIVACY, more)) | pasted
     with open_task(read_spec(yaml.safe_dump(document), spec.path, {})) as task:
         chosen = run_search(task).chosen
     assert chosen is not None
     assert chosen.node == tuple(of[place] for of in data["levels"])
+
+
+def test_what_fails_whatever_is_asked_is_no_choice(warehouse: Any, tmp_path: Path) -> None:
+    """By the sizes of all groups, counted from the rows: those below the least box of the spec."""
+    box = "search: {recoding: multidimensional, box: {least: 4}}\n"
+    rows = rows_of(2, 40)
+    data = options_of(load(warehouse, tmp_path, rows, PRIVACY, box)).to_json()
+    small = [
+        i
+        for i, (a, b) in enumerate(zip(*data["levels"], strict=True))
+        if min(Counter((HIERARCHIES["a"][row["a"]][a], HIERARCHIES["b"][row["b"]][b]) for row in rows).values()) < 4
+    ]
+    assert 0 < len(small) < len(data["smallest"])
+    assert data["barred"] == small
+    context = program(data)
+    context.set("given", json.dumps([None] * len(data["models"])))
+    holds = json.loads(context.eval("JSON.stringify(holding(data, JSON.parse(given)))"))
+    assert [i for i, held in enumerate(holds) if not held] == small
 
 
 def test_no_value_of_the_source_is_in_the_page(warehouse: Any, tmp_path: Path) -> None:

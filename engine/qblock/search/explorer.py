@@ -116,8 +116,8 @@ def explore(task: Task, progress: Progress | None = None) -> Options:
             pace(len(order), nodes - len(order), 0.0)
     values = tuple(tuple(zip(*of, strict=True)) for of in zip(*columns, strict=True))
     measured = {name: tuple(of) for name, of in figures.items()}
-    asked = len(task.spec.privacy)
-    return Options(task, requirements, asked, tuple(order), tuple(smallest), tuple(barred), values, measured)
+    own, groups = len(task.spec.privacy), tuple(smallest)
+    return Options(task, requirements, own, tuple(order), groups, tuple(barred), values, measured)
 
 
 def deciding(model: Model) -> list[Bound]:
@@ -141,8 +141,8 @@ def _offered(task: Task) -> list[Requirement]:
 
 def _identity(requirement: Requirement) -> tuple[Any, ...]:
     """What two requirements have in common whose tightest values are the same."""
-    asked = tuple(sorted((key, str(value)) for key, value in question(requirement.model).items()))
-    return requirement.model.name, requirement.sensitive, asked, requirement.prior, requirement.guards
+    parameters = tuple(sorted((key, str(value)) for key, value in question(requirement.model).items()))
+    return requirement.model.name, requirement.sensitive, parameters, requirement.prior, requirement.guards
 
 
 def _barred(counts: NodeCounts) -> bool:
