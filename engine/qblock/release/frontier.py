@@ -3,6 +3,12 @@
 A job is simulated on the people of the table as it is, with values as they are before a first version, and later as
 versions show them, so that nobody who waits has a part in it beyond sizes. It prints no value and no
 quasi-identifier.
+
+Choices are the least box of the first version (that of the spec, that of the models, and 2.5, 4, 6 and 8 times that)
+and the delay (that of the spec, and 1, 4 and 13 runs). Draws have a fixed seed, the same people come and leave with
+every choice. First boxes are those of the spec's search, others are split from the top under the same models; those
+of newcomers have the people of the least box if that is more than `newcomers.box`. Counts are spread evenly over the
+values of a box.
 """
 
 from __future__ import annotations

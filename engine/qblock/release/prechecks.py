@@ -1,8 +1,11 @@
 """Finds, before the source is counted, that a run would be refused or that all is as the run before left it.
 
 Fails early only if the run cannot be a no-op. A steady job decides by its state and its source alone: where the run
-before decided nothing, and source, hierarchies, tables, spec, program, withdrawals and the version that readers see are
-the same, this run decides nothing either, and what that one came to is its result.
+before decided nothing, and source, hierarchies, tables, spec, program, withdrawals and the version that readers see
+are the same, this run decides nothing either, and what that one came to is its result. On DuckDB the scan is a sum of
+hashes of 64 bits (`publish.digest.relation_mark`), private, and of nothing but whether a run may end early; elsewhere
+a content digest. A run that publishes asks at once what the next one would decide if the source stays
+(`versions.pending.following`).
 """
 
 from __future__ import annotations

@@ -8,4 +8,16 @@ Within a run of a release with `versions.on_refusal: hold_back`, once a version 
     ShownState(...)                                   what stands for the source: people as they will be shown
 
 The version is then made, checked and published like any other, from that relation.
+
+The shown state is block, joint cell, quasi-identifiers as first published, and value of each unit, in
+crosswalk_shown, by keyed digest, whatever the source has now. Only the members of cells that a difference concerns
+are read. A cohort is divided over the leaves of its people, in memory (`search/boxes/division.py`); its map is in
+crosswalk_cohort, and kept with each version that shows it. A rest that reads `Europe (other 1)` in an earlier map
+stands for the same values in this one, or reads by another number. States are counted apart from versions, since a
+run may end before it publishes.
+
+A unit is named by the person's digest and the place: for a block of the first version a hash of its labels, which
+readers know; for a leaf a digest of person and leaf under the crosswalk's keys, so that nobody can try out leaves or
+tell that two people have the same, and `ledger rekey` moves it. Of units that wait, or are out and in the source,
+what they had when a run last looked is kept, to know whether a row may have moved.
 """
