@@ -35,6 +35,7 @@ RUN = {
     ("docs/papers.md", "sh"): "tests/examples/test_papers.py",
     ("docs/python.md", "pycon"): "tests/project/test_python_page.py",
     ("docs/docker-compose.md", "commands"): "tests/project/test_compose.py",
+    ("docs/quickstart.md", "console"): "tests/project/test_first_hour.py",
     ("docs/how-to/first-hour.md", "console"): "tests/project/test_first_hour.py",
     ("docs/how-to/first-hour.md", "python"): "tests/project/test_first_hour.py",
     ("docs/how-to/first-hour-on-spark.md", "sh"): "tests/publish/test_spark_first_hour.py",
@@ -48,7 +49,7 @@ RUN = {
     ("docs/how-to/add-a-model.md", "python"): "tests/project/test_how_to.py",
 }
 for path in (*DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")):
-    if path.parent.name == "tutorials" or not path.name.startswith(("add-", "first-")):
+    if path.parent.name == "tutorials" or not path.name.startswith(("add-", "choose-", "first-")):
         for language in CODE:
             RUN[path.relative_to(ROOT).as_posix(), language] = "tests/examples/test_pages.py"
 FENCED = re.compile(r"(?m)^```(\w*)[^\n]*\n((?:.*\n)*?)^```$")

@@ -92,3 +92,12 @@ def test_the_site_has_every_page() -> None:
     assert sorted(path for path in found if path.startswith("reference/")) == sorted(
         runpy.run_path(str(ROOT / "site" / "reference.py"))["pages"]()
     )
+
+
+def test_the_pictures_are_what_the_script_draws() -> None:
+    drawn = runpy.run_path(str(ROOT / "site" / "pictures.py"))["PICTURES"]
+    files = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs" / "pictures").glob("*.svg")}
+    assert files == {name: draw().svg() for name, draw in drawn.items()}
+    page = (ROOT / "docs" / "concepts.md").read_text("utf-8")
+    assert set(re.findall(r"!\[[^\]]+\]\(pictures/([\w-]+)\.svg\)", page)) == set(drawn)
+    assert all("<title " in text and "<desc " in text for text in files.values())
