@@ -46,7 +46,7 @@ test-spark: .venv/.installed-dev .venv-spark/.installed ## what of the suite run
 test-all: .venv/.installed-dev .venv-duckdb15/.installed ## every test on every engine
 	QBLOCK_TEST_ENGINES=all QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-docs: .venv/.installed-docs ## the documents as a site, in build/site; a link that leads nowhere is an error
+docs: .venv/.installed-docs ## the documents as a site, in build/site, which opens and is searched without a server; a link that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --config-file site/mkdocs.yml
 
 lint: .venv/.installed-dev ## only the linters

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 import qblock
 from qblock.api import answer_schema, json_schema
-from qblock.cli.app import EXAMPLES, application
+from qblock.cli.app import EPILOG, EXAMPLES, application
 from qblock.models import REGISTRY, parameters_of
 from qblock.models.base import Parameter, Range
 from qblock.models.examples import example, markdown
@@ -23,6 +23,8 @@ from qblock.results.schemas import ANSWERS
 
 Lines = Iterator[str]
 INLINE = re.compile(r"\s+")
+EXIT_STATUS = EPILOG.split("\n\n")[0].removeprefix("Exit status: ")
+"""The same for every command, as `qblock --help` has it."""
 
 
 def pages() -> dict[str, str]:
@@ -35,7 +37,12 @@ def pages() -> dict[str, str]:
         "json": answers,
         "python": python,
     }
-    return {f"reference/{name}.md": "\n".join(write()) + "\n" for name, write in made.items()}
+    texts = {name: _text(write()) for name, write in made.items()} | command_pages()
+    return {f"reference/{name}.md": text for name, text in texts.items()}
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Lines:
@@ -53,31 +60,53 @@ def cell(text: str) -> str:
 
 def command_line() -> Lines:
     yield "# Command line"
-    yield "\nWhat `--help` says of each command, as this version has it.\n"
+    yield "\nEach command has a page, made from its `--help`; [Commands](../commands.md) says how they play together.\n"
+    rows = ((f"[`qblock {name}`](commands/{page_name(name)}.md)", summary(command)) for name, command in commands())
+    yield from table(("command", "what it does"), rows)
+    yield f"## Exit status\n\n{EXIT_STATUS}\n"
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Each command that does something by its whole name (`hierarchy build`)."""
     yield from _commands(get_command(application()), ())
 
 
-def _commands(group: Any, path: tuple[str, ...]) -> Lines:
+def _commands(group: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
-        names = (*path, name)
-        yield f"## qblock {' '.join(names)}\n"
-        context = typer.Context(command, info_name=" ".join(("qblock", *names)))
-        help_ = inspect.cleandoc(command.help or "").split("\f")[0].split("Example")[0].rstrip()
-        yield f"{help_}\n"
         if hasattr(command, "commands"):
-            yield from _commands(command, names)
-            continue
-        usage = command.get_usage(context).removeprefix("Usage: ")
-        yield f"```text\n{usage}\n```\n"
-        rows = []
-        for parameter in command.params:
-            record = parameter.get_help_record(context)
-            if record is not None:
-                rows.append((f"`{record[0].strip()}`", record[1]))
-        yield from table(("option", "what it does"), rows)
-        if EXAMPLES.get(" ".join(names)):
-            shown = "\n".join(EXAMPLES[" ".join(names)])
-            yield f"```text\n{shown}\n```\n"
+            yield from _commands(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command
+
+
+def page_name(command: str) -> str:
+    return command.replace(" ", "-")
+
+
+def command_pages() -> dict[str, str]:
+    """A page for each command, by its path below `reference/`."""
+    return {f"commands/{page_name(name)}": _text(command_page(name, command)) for name, command in commands()}
+
+
+def command_page(name: str, command: Any) -> Lines:
+    yield f"# qblock {name}\n\n{description(command)}\n"
+    context = typer.Context(command, info_name=f"qblock {name}")
+    usage = command.get_usage(context).removeprefix("Usage: ")
+    yield f"## Usage\n\n```text\n{usage}\n```\n\n## Options\n"
+    records = [record for one in command.params if (record := one.get_help_record(context)) is not None]
+    yield from table(("option", "what it does"), ((f"`{option.strip()}`", says) for option, says in records))
+    if EXAMPLES.get(name):
+        shown = "\n".join(EXAMPLES[name])
+        yield f"## Examples\n\n```text\n{shown}\n```\n"
+    yield f"## Exit status\n\n{EXIT_STATUS}\n"
+
+
+def description(command: Any) -> str:
+    return inspect.cleandoc(command.help or "").split("\f")[0].split("Example")[0].rstrip()
+
+
+def summary(command: Any) -> str:
+    return description(command).split("\n\n")[0]
 
 
 def spec_keys() -> Lines:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 import runpy
+import shutil
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +36,24 @@ def headings(text: str) -> list[str]:
 
 
 def commands(group: Any, path: str = "qblock") -> list[str]:
-    found = []
+    names = []
     for name, command in group.commands.items():
-        found += [f"{path} {name}", *commands(command, f"{path} {name}")] if hasattr(command, "commands") else []
-        found += [] if hasattr(command, "commands") else [f"{path} {name}"]
-    return found
+        names += commands(command, f"{path} {name}") if hasattr(command, "commands") else [f"{path} {name}"]
+    return names
 
 
-def test_every_command_has_its_options(pages: dict[str, str]) -> None:
-    text = pages["reference/command-line.md"]
-    assert headings(text) == commands(get_command(application()))
-    search = text.split("## qblock search\n")[1].split("\n## ")[0]
+def test_every_command_has_a_page_with_its_options(pages: dict[str, str]) -> None:
+    named = commands(get_command(application()))
+    for name in named:
+        path = f"commands/{name.removeprefix('qblock ').replace(' ', '-')}.md"
+        text = pages[f"reference/{path}"]
+        assert text.startswith(f"# {name}\n")
+        assert headings(text) == ["Usage", "Options", "Examples", "Exit status"]
+        assert f"[`{name}`]({path})" in pages["reference/command-line.md"]
+    assert sum(path.startswith("reference/commands/") for path in pages) == len(named)
     for parameter in get_command(application()).commands["search"].params:  # type: ignore[attr-defined]
         if parameter.param_type_name == "option":
-            assert any(f"{option}" in search for option in parameter.opts)
+            assert any(f"{option}" in pages["reference/commands/search.md"] for option in parameter.opts)
 
 
 def test_every_key_of_a_spec_is_there(pages: dict[str, str]) -> None:
@@ -68,7 +76,7 @@ def test_every_model_view_answer_and_name_is_there(pages: dict[str, str]) -> Non
 def test_the_pages_that_are_made_are_those_that_others_link_to(pages: dict[str, str]) -> None:
     from project.test_documents import MADE
 
-    assert list(pages) == [f"reference/{name}.md" for name in MADE]
+    assert [path for path in pages if "/commands/" not in path] == [f"reference/{name}.md" for name in MADE]
 
 
 def test_nothing_of_this_machine_is_in_the_reference(pages: dict[str, str]) -> None:
@@ -101,3 +109,26 @@ def test_the_pictures_are_what_the_script_draws() -> None:
     page = (ROOT / "docs" / "concepts.md").read_text("utf-8")
     assert set(re.findall(r"!\[[^\]]+\]\(pictures/([\w-]+)\.svg\)", page)) == set(drawn)
     assert all("<title " in text and "<desc " in text for text in files.values())
+
+
+@pytest.mark.needs("chromium")
+def test_the_site_is_searched_from_its_folder_without_a_network(tmp_path: Path) -> None:
+    pytest.importorskip("material", reason="needs the documents' extra: pip install -e '.[docs]'")
+    build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(ROOT / "site" / "mkdocs.yml")]
+    subprocess.run([*build, "--site-dir", str(tmp_path)], check=True)
+    said: list[str] = []
+    with import_module("playwright.sync_api").sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: said.append(request.url) if not request.url.startswith("file:") else None)
+        page.goto((tmp_path / "reference" / "commands" / "search.html").as_uri())
+        assert f"qblock {qblock.__version__}" in page.text_content("footer")
+        assert "site/reference.py" in page.text_content("article")
+        page.fill("[data-md-component=search-query]", "crosswalk")
+        page.wait_for_selector(".md-search-result__link")
+        links = [link.get_attribute("href") for link in page.query_selector_all(".md-search-result__link")]
+        page.goto(next(link for link in links if "operations.html" in link))
+        assert "Source: docs/operations.md" in page.text_content("article")
+        browser.close()
+    assert said == []
