@@ -59,8 +59,7 @@ types: .venv/.installed-dev ## only mypy
 
 demo: .venv/.installed ## a DuckDB warehouse with people in demo/, anonymized and published
 	$(BIN)/qblock demo $(DEMO)
-	@echo "   # if qblock is not found: it is in the environment that make has made"
-	@echo "   . .venv/bin/activate"
+	@echo "   . .venv/bin/activate   # if qblock is not found: it is in the environment that make has made"
 
 clean: ## removes the environment, the demo and what tools have cached
 	rm -rf .venv .venv-duckdb15 .venv-spark build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

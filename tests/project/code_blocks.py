@@ -28,7 +28,6 @@ CODE = ("sh", "console", "sql", "yaml", "python", "pycon", "csv", "json")
 """Languages; other blocks are pictures and what programs print."""
 RUN = {
     ("README.md", "yaml"): "tests/project/test_readme.py",
-    ("README.md", "python"): "tests/project/test_readme.py",
     ("docs/your-table.md", "yaml"): "tests/project/test_readme.py",
     ("docs/cookbook.md", "sql"): "tests/examples/test_cookbook.py",
     ("docs/operations.md", "sql"): "tests/publish/test_grants.py",

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pandas as pd
 from typer.main import get_command
 
 from qblock.cli.app import application
@@ -39,28 +38,19 @@ def test_the_spec_shown_is_a_spec(tmp_path: Path) -> None:
     assert block[0] in (ROOT / "docs" / "your-table.md").read_text("utf-8")
 
 
-def test_the_example_in_python_runs() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.S)
-    frame = pd.DataFrame({"age": [20 + i % 8 for i in range(80)], "sex": ["f", "m"] * 40, "disease": ["a", "b"] * 40})
-    known = {"frame": frame}
-    exec(example, known)
-    made = known["made"].frame
-    assert len(made) == 80
-    assert made.groupby(["age", "sex"]).size().min() >= 5
-
-
 def test_the_demo_prints_what_is_shown(tmp_path: Path) -> None:
-    block = re.search(r"`make demo` prints:\n\n```text\n(.*?)```", README, re.S)
-    assert block is not None
-    # What make says after it is of the environment that it has made.
-    shown = block[1].partition("   # if qblock is not found")[0]
+    (block,) = re.findall(r"```text\n(.*?)```", README, re.S)
+    shown = lines(block)
     command = [str(Path(sys.executable).with_name("qblock")), "demo", "demo"]
     # As wide as it is where nobody says how wide a page is.
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=300
     )
-    assert lines(done.stdout.replace(f"{tmp_path.resolve()}/", "")) == lines(shown)
+    printed = lines(done.stdout.replace(f"{tmp_path.resolve()}/", ""))
+    assert printed[: len(shown)] == shown
+    # Make adds a line, and the whole is read on one screen.
+    assert 15 <= len(shown) < len(printed) < 40
 
 
 def lines(text: str) -> list[str]:

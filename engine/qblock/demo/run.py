@@ -20,7 +20,6 @@ from qblock.engines.engine import database_file
 from qblock.engines.postgresql import session as postgresql_session
 from qblock.engines.registry import parse_url
 from qblock.ledger.history import history
-from qblock.models import parameters_of
 from qblock.models.examples import in_words
 from qblock.release.apply import release
 from qblock.release.result import waiting_words
@@ -31,7 +30,7 @@ from qblock.spec.sections import WEIGHTS_NAME
 ROWS_SHOWN = 3
 SHARES_SHOWN = 2
 MONTHS = 3
-WIDEST = 108
+WIDEST = 118
 """Columns of a line of prose; where the terminal has fewer, as many as it has."""
 NARROW = 100
 """In fewer columns than this, a row is shown as a column."""
@@ -49,59 +48,48 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         environment["WAREHOUSE_URL"] = url
     spec = load_spec(demo.spec, environment)
     where = str(demo.warehouse) if demo.warehouse is not None else "the PostgreSQL database"
-    secret, known = " or ".join(spec.sensitives), ", ".join(spec.quasi_identifiers)
-    _head(
-        console,
-        "1. The table",
-        f"{rows:,} invented people in {where}, table {spec.source.table}. Readers know {known}, and must not find out "
-        f"{secret}.",
-    )
-    _head(console, "2. What is asked", f"({demo.spec})")
-    for requirement in spec.privacy:
-        model = requirement.model
-        given = ", ".join(f"{k}={v}" for k, v in parameters_of(model).items() if v is not None)
-        _say(console, f"{model.name} {given}: {in_words(model, requirement.sensitive)}")
-    fields = release(spec, force=True).to_dict()
+    with console.status("A table is made and published"):
+        fields = release(spec, force=True).to_dict()
     _show_published(spec, fields, console)
-    _show_guarantees(fields["tightest"], console)
-    _head(console, "6. The next months", "The same job runs again, each time a month later.")
+    secret, known = " or ".join(spec.sensitives), ", ".join(spec.quasi_identifiers)
+    table = f"{rows:,} invented people in {where}, table {spec.source.table}."
+    _head(console, "2. The table", f"{table} Readers know {known}, and must not find out {secret}.")
+    _head(console, "3. What holds", f"(asked in {demo.spec}, counted again from the published rows)")
+    for requirement, entry in zip(spec.privacy, fields["tightest"], strict=True):
+        _say(console, f"{_satisfied(entry)}: {in_words(requirement.model, requirement.sensitive)}")
+    _head(console, "4. What readers see", "of each column, and for how many rows")
+    for attribute in fields["search"]["attributes"]:
+        words = shares_in_words(attribute["labels"], attribute["suppressed"], most=SHARES_SHOWN)
+        _say(console, f"{attribute['attribute']}: {words}")
+    _head(console, "5. The next months", "The same job runs again, each time a month later.")
     people, shown = generate(rows, seed), fields["rows"]
     for number in range(2, MONTHS + 1):
         month = next_month(people, number, seed)
         people, shown = month.people, _month(spec, demo, month, number, url, shown, console)
     _say(console, WHY_WAIT)
-    _head(console, "7. Now you", "")
+    _head(console, "6. Now you", "")
     # Not wrapped, so that they can be copied.
     for command in (query_command(spec), f"qblock release {demo.spec}", f"qblock verify {demo.spec}"):
         console.print(f"   {command}", soft_wrap=True)
 
 
 def _show_published(spec: Spec, fields: dict[str, Any], console: Console) -> None:
-    """What was chosen, and some of the rows. fields: of the release's result."""
-    _head(console, "3. What was chosen", f"{fields['boxes']:,} groups of people who look the same")
-    for attribute in fields["search"]["attributes"]:
-        words = shares_in_words(attribute["labels"], attribute["suppressed"], most=SHARES_SHOWN)
-        _say(console, f"{attribute['attribute']}: {words}")
+    """The answer, and some of the rows. fields: of the release's result."""
     # As files are said otherwise: from here.
     view = fields["view"].replace(f"{Path.cwd()}{os.sep}", "")
-    what = f"{fields['rows']:,} rows as {view}, version {fields['version']}"
-    _head(console, "4. What was published", what)
+    what = f"{fields['rows']:,} rows as {view}, version {fields['version']} ({fields['boxes']:,} groups)"
+    _head(console, "1. Published", what)
     if fields["suppressed"]:
         _say(console, f"{fields['suppressed']:,} rows were left out because they could not be put into a group")
     names, sample = published_rows(spec, ROWS_SHOWN)
     console.print(_sample(spec, names, sample, narrow=console.width < NARROW))
 
 
-def _show_guarantees(tightest: list[dict[str, Any]], console: Console) -> None:
-    _head(console, "5. What is guaranteed", "(recomputed from the published rows before they were published)")
-    guarantees = Table(box=None, show_header=False, padding=(0, 0, 0, 3))
-    for entry in tightest:
-        value = entry["values"][0]
-        requested = entry["asked"][value["parameter"]]
-        about = ", ".join(entry["sensitive"]) or "everybody"
-        satisfied = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
-        guarantees.add_row(entry["model"], about, f"asked {value['parameter']} = {requested}", f"satisfied {satisfied}")
-    console.print(guarantees)
+def _satisfied(entry: dict[str, Any]) -> str:
+    """What was asked of a model, and what the published rows satisfy."""
+    value = entry["values"][0]
+    satisfied = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
+    return f"{entry['model']}, {value['parameter']} asked {entry['asked'][value['parameter']]}, satisfied {satisfied}"
 
 
 def _head(console: Console, title: str, text: str) -> None:
