@@ -35,11 +35,23 @@ STOMACH = ("gastric ulcer", "gastritis", "stomach cancer")
 ILL = (STOMACH, ("gastritis", "flu", "bronchitis"), ("bronchitis", "pneumonia", "stomach cancer"))
 SALARIES = ((3, 4, 5), (6, 8, 11), (7, 9, 10))
 TWO = [("s1", "v1"), ("s1", "v2"), ("s2", "v3"), ("s3", "v3")]
+THESIS_8 = [
+    ("4217", 34, "Common cold"),
+    ("4212", 39, "n/a"),
+    ("4732", 39, "HIV"),
+    ("4743", 23, "HIV"),
+]
 THESIS_9 = [
     ("4210-4219", "30-39", "Common cold"),
     ("4210-4219", "30-39", "n/a"),
     ("4700-4799", "20-39", "HIV"),
     ("4700-4799", "20-39", "HIV"),
+]
+THESIS_10 = [
+    ("4000-4999", "20-34", "Common cold"),
+    ("4000-4999", "35-39", "n/a"),
+    ("4000-4999", "35-39", "HIV"),
+    ("4000-4999", "20-34", "HIV"),
 ]
 THESIS_11 = [
     ("4000-4999", "20-34", "Common cold"),
@@ -47,6 +59,7 @@ THESIS_11 = [
     ("4000-4999", "35-39", "HIV"),
     ("4000-4999", "20-34", "HIV"),
 ]
+THESIS_12 = [("4000-4999", "20-34", disease) for disease in ("Common cold", *["HIV"] * 8)]
 CLASSES = {
     ("17-25", "11***"): (490, 500, 510, 1000),
     ("26-35", "11***"): (500, 600, 700),
@@ -82,8 +95,13 @@ def tables() -> dict[str, tuple[Sequence[str], list[tuple[Any, ...]]]]:
         "grid": (("x", "y", "s"), _people(grid)),
         "classes": (("age", "zip", "salary"), [(*key, n) for key, row in CLASSES.items() for n in row]),
         "values": (("q", "v"), [("one", 40), ("one", 60), ("two", 50), ("two", 80)]),
+        "class_1": (("q", "v"), [("G1", v) for v in (40, 60)]),
+        "class_2": (("q", "v"), [("G2", v) for v in (40, 50, 60)]),
+        "thesis_8": (("zip", "age", "diagnostic"), THESIS_8),
         "thesis_9": (("zip", "age", "diagnostic"), THESIS_9),
+        "thesis_10": (("zip", "age", "diagnostic"), THESIS_10),
         "thesis_11": (("zip", "age", "diagnostic"), THESIS_11),
+        "thesis_12": (("zip", "age", "diagnostic"), THESIS_12),
         "vaccines": (("age", "gender", "disease"), _people(vaccines)),
         "incomes": (("region", "income"), _people(incomes)),
     }
@@ -106,7 +124,18 @@ FILES = {
     "diagnostic.csv": "diagnostic,kind,any\nCommon cold,harmless,*\nHepatitis B,serious,*\nHIV,serious,*\n",
 }
 
+FIGURE_2 = (
+    ["q: {role: quasi_identifier, hierarchy: suppress}", "v: sensitive"],
+    ["epsilon_m_anonymity: {epsilon: 15, m: 1, sensitive: v}"]
+    + [
+        f"delta_l_diversity: {{delta: 15, l: 1, reading: {reading}, sensitive: v}}" for reading in ("literal", "window")
+    ],
+)
+"""DL Figure 2, Examples 2 and 3: a class at a time."""
+
 SPECS = {
+    "class_1": FIGURE_2,
+    "class_2": FIGURE_2,
     "inpatients": (
         [
             "zip: {role: quasi_identifier, hierarchy: {file: zip.csv}}",
