@@ -15,7 +15,7 @@ import sqlglot
 from qblock import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/testing.md")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 STATEMENTS = sorted((ROOT / "sql").rglob("*.sql"))
 
@@ -78,7 +78,7 @@ def test_the_oldest_postgresql_is_named_everywhere() -> None:
     number = engines.OLDEST.removeprefix("postgresql")
     assert f"/usr/lib/postgresql/{number}/bin/initdb" in (ROOT / ".ci" / "run").read_text("utf-8")
     assert f"postgresql-{number}" in (ROOT / ".ci" / "run").read_text("utf-8")
-    for document in ("README.md", "CONTRIBUTING.md"):
+    for document in DOCUMENTS:
         assert f"PostgreSQL {number}" in (ROOT / document).read_text("utf-8")
 
 
@@ -134,6 +134,10 @@ def test_the_tools_check_for_the_oldest_python() -> None:
     words = f"Python {major}.{minor} to {major}.{pythons()[-1][1]}"
     for document in ("CONTRIBUTING.md", "Makefile"):
         assert words in (ROOT / document).read_text("utf-8")
+
+
+def test_the_first_page_for_contributors_fits_a_screen() -> None:
+    assert len((ROOT / "CONTRIBUTING.md").read_text("utf-8").splitlines()) <= 45
 
 
 def test_the_changelog_has_this_version() -> None:

@@ -3,7 +3,7 @@
 A line of decisions.txt is a history: its number, the models, and for each week what became of it (P: a version was
 published, w: people wait, -: nothing changed) with a digest of the whole decision: who is shown with which block and
 value, who is out for good and why, who waits, and what came of each batch. in_full.txt has the first ones written out.
-QBLOCK_TRANSCRIPTS=update writes both anew (CONTRIBUTING.md, Transcripts).
+QBLOCK_TRANSCRIPTS=update writes both anew (docs/testing.md, Transcripts).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The content digests of releases of drawn tables, which are the same on each engine: lines of recorded/contents.txt.
 
 A line is a release: its number, what was asked, and what was published: rows, suppressed rows, node or boxes, digest.
-QBLOCK_TRANSCRIPTS=update writes them anew (CONTRIBUTING.md, Transcripts).
+QBLOCK_TRANSCRIPTS=update writes them anew (docs/testing.md, Transcripts).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Those of migrations are left out, which the suite replays (tests/migrated.py). Statements that count frequency sets go
 by the driver, several at a time: they are the line's COUNT, in no order. What is in a text for one run alone is left
 out: digests, keys, paths, numbers in names. A change that is about something else has the same lines.
-QBLOCK_TRANSCRIPTS=update writes the file anew (CONTRIBUTING.md, Transcripts); QBLOCK_STATEMENTS names a folder for the
+QBLOCK_TRANSCRIPTS=update writes the file anew (docs/testing.md, Transcripts); QBLOCK_STATEMENTS names a folder for the
 texts, to be compared.
 """
 
