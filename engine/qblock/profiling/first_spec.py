@@ -46,6 +46,7 @@ from qblock.profiling.text_types import TextTypes, recognize
 from qblock.profiling.unique_sets import UniqueSet
 from qblock.spec.sections import SINCE_NAME, WEIGHTS_NAME
 from qblock.spec.source_file import ending
+from qblock.spec.written import key_text, value_text
 
 URL = "${WAREHOUSE_URL}"
 OTHER_NAMES = {WEIGHTS_NAME: "share_present", SINCE_NAME: "shown_since"}
@@ -382,10 +383,10 @@ def _entity_lines(entity: Entity) -> list[str]:
     first, *more = (_plain(sentence) for sentence in entity.sentences)
     lines = [f"# Who a row is about: {first}.", *(f"# {sentence}." for sentence in more)]
     if entity.chosen is not None:
-        lines.append(f"entity: {_text(entity.chosen.column)}")
+        lines.append(f"entity: {value_text(entity.chosen.column)}")
         lines += ["count: entities"] if entity.chosen.repeats else []
     else:
-        lines += [f"# entity: {_text(c.column)}  # {_plain(meaning(c))}" for c in entity.who.candidates]
+        lines += [f"# entity: {value_text(c.column)}  # {_plain(meaning(c))}" for c in entity.who.candidates]
     return lines
 
 
@@ -394,27 +395,10 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _text(name: str) -> str:
-    """The name of a column as a value of the spec, on one line."""
-    return name if _is_plain(name) else _quoted(name.replace("$", "$$"))
-
-
 def _key(name: str) -> str:
-    """A column name as a key of the spec, on one line; nothing in a key stands for a variable."""
-    if _is_plain(name):
-        return name
-    text = _quoted(name)
+    """A column name as a key of the spec."""
+    text = key_text(name)
     return f"? {text}\n  " if len(text) > LONGEST_KEY else text
-
-
-def _is_plain(name: str) -> bool:
-    """Whether YAML reads a name as it is."""
-    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None and yaml.safe_load(name) == name
-
-
-def _quoted(text: str) -> str:
-    quoted: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**6)
-    return quoted.strip()
 
 
 def _flow(value: Any) -> str:

@@ -6,7 +6,6 @@ order of `choose` is given, so that the page chooses as a search does. No row is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
@@ -15,7 +14,6 @@ from math import ceil, floor, inf, isinf
 from typing import Any
 
 import numpy as np
-import yaml
 
 from qblock.canonical import decimal_text, number_text
 from qblock.errors import InputError
@@ -31,12 +29,12 @@ from qblock.search.task import Task
 from qblock.search.utility import Metrics, rounded
 from qblock.source.in_words import SUPPRESSED, levels_in_words
 from qblock.spec import Requirement
+from qblock.spec.written import key_text, values_text
 
 MOST_EXPLORED = 2_500
 """Nodes of a page: a browser draws each, and a file has the values of each."""
 OFFERED = ("k_anonymity", "distinct_l_diversity", "entropy_l_diversity", "t_closeness", "epsilon_privacy")
 """Models that a page offers beside those of the spec, each in the first setting of `compare`."""
-PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 WRITTEN = ("whole", "rational", "flag", "choice")
 """Kinds of parameters that hold no value of the source."""
 
@@ -65,7 +63,7 @@ class Options:
             "rows": source.rows,
             "unit": "people" if spec.count == "entities" else "rows",
             "columns": [
-                {"name": name, "yaml": yaml_text(name), "words": words[name][: highest + 1]}
+                {"name": name, "yaml": key_text(name), "words": words[name][: highest + 1]}
                 for name, highest in zip(spec.quasi_identifiers, self.task.lattice.heights, strict=True)
             ],
             "hidden": SUPPRESSED,
@@ -192,14 +190,13 @@ def _place(value: Any) -> Fraction | float:
 def _model(requirement: Requirement, values: Sequence[Sequence[Any]], *, on: bool) -> dict[str, Any]:
     model, bounds = requirement.model, deciding(requirement.model)
     fixed, complete = _fixed(requirement)
-    sensitive = [yaml_text(name) for name in requirement.sensitive]
-    named = f"[{', '.join(sensitive)}]" if sensitive[1:] else "".join(sensitive)
+    sensitive = requirement.sensitive
     return {
         "name": model.name,
-        "sensitive": list(requirement.sensitive),
-        "meaning": in_words(model, requirement.sensitive, groups=requirement.groups),
+        "sensitive": list(sensitive),
+        "meaning": in_words(model, sensitive, groups=requirement.groups),
         "fixed": fixed,
-        "yaml": [*fixed, *([f"sensitive: {named}"] if sensitive else [])],
+        "yaml": [*fixed, *([f"sensitive: {values_text(sensitive)}"] if sensitive else [])],
         "complete": complete,
         "on": on,
         "bounds": [_bound(model, bound, of_nodes) for bound, of_nodes in zip(bounds, values, strict=True)],
@@ -262,11 +259,3 @@ def _metric(name: str, values: Sequence[Any], nodes: Sequence[Node]) -> dict[str
         "values": [float(f"{float(value):.6g}") for value in values],
         "order": order,
     }
-
-
-def yaml_text(name: str) -> str:
-    """A name as YAML reads it back: in quotes, with escapes, where it is more than a plain word."""
-    if PLAIN.fullmatch(name) and yaml.safe_load(name) == name:
-        return name
-    escaped = (c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in name)
-    return f'"{"".join(escaped)}"'

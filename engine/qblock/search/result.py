@@ -24,6 +24,7 @@ from qblock.search.task import Task
 from qblock.search.utility import MARGINAL, Metrics
 from qblock.spec import Requirement, Spec
 from qblock.spec.checks import RANGES_PUBLISHED
+from qblock.spec.written import values_text
 
 if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded
@@ -246,9 +247,9 @@ def _passing(spec: Spec, verdicts: Iterable[tuple[Requirement, Tightest]]) -> st
             replace(requirement.model, **{bound.parameter: int(number) if number.denominator == 1 else number})
         except ParameterError:
             return ""
-        names = ", ".join(requirement.sensitive)
-        of = f", sensitive: {names if len(requirement.sensitive) == 1 else f'[{names}]'}" if spec.sensitives[1:] else ""
-        lines.append(f"`- {verdict.model}: {{{bound.parameter}: {float(number):.12g}{of if names else ''}}}`")
+        named = requirement.sensitive if spec.sensitives[1:] else ()
+        of = f", sensitive: {values_text(named)}" if named else ""
+        lines.append(f"`- {verdict.model}: {{{bound.parameter}: {float(number):.12g}{of}}}`")
     return " and ".join(lines)
 
 
