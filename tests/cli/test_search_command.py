@@ -131,6 +131,15 @@ def test_refusals_say_how_far_the_most_general_node_is(warehouse, qblock, spec) 
             assert "Chosen" not in ran.out
 
 
+def test_a_remedy_is_a_line_of_the_spec(warehouse, qblock, spec) -> None:
+    """A name with what YAML, or the spec, reads as something else is written so that it is read back."""
+    url = warehouse("t", {"a": ["x", "x", "y", "y"], "net $": ["u", "v", "u", "v"], "s": ["u", "u", "v", "v"]})
+    attributes = {"a": QUASI, "net $": "sensitive", "s": "sensitive"}
+    ran = qblock("search", spec(url, "t", attributes, [{"distinct_l_diversity": {"l": 3, "sensitive": "net $"}}]))
+    assert ran.status == 3
+    assert 'Ask for less (`- distinct_l_diversity: {l: 2, sensitive: "net $$"}` would pass)' in ran.err
+
+
 def test_a_choice_by_sizes_alone(warehouse, qblock, spec) -> None:
     """The sizes choose a node; whether it satisfies is checked, and a better one is not looked for."""
     url = warehouse("t", {"a": ["x", "x", "y", "y"], "b": ["1", "2", "1", "2"], "s": ["u", "u", "v", "v"]})

@@ -290,9 +290,9 @@ EXPLORER = (
     ),
     Mutation(
         "explorer: a name ends the element of the data",
-        "report/explorer.py",
-        '{"<": ',
-        '{"!": ',
+        "report/templates/explorer.html.j2",
+        "{{ data | tojson }}",
+        "{{ data | tojson | replace('\\\\u003c', '<') | safe }}",
         tests=PAGE,
     ),
 )

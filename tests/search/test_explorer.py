@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from qblock.errors import InputError
-from qblock.report.explorer import embedded, explorer_page
+from qblock.report.explorer import explorer_page
 from qblock.report.render import TEMPLATES
 from qblock.search import explorer
 from qblock.search.explorer import Options, explore
@@ -141,12 +141,17 @@ def test_no_value_of_the_source_is_in_the_page(warehouse: Any, tmp_path: Path) -
     assert "Internal" in page
 
 
-def test_names_end_no_element_and_no_line() -> None:
+def test_names_end_no_element_and_no_line(warehouse: Any, tmp_path: Path) -> None:
+    """The data of the page, as a browser finds them: up to the first end of a script after their beginning."""
     hostile = '</script><script>x\n\u202e"\\'
-    text = embedded({"name": hostile})
-    assert "<" not in text
-    assert "\u202e" not in text
-    assert json.loads(text) == {"name": hostile}
+    options = options_of(load(warehouse, tmp_path, rows_of(2, 40), PRIVACY))
+    entropy = replace(options.requirements[1], sensitive=(hostile,))
+    options = replace(options, requirements=(options.requirements[0], entropy, *options.requirements[2:]))
+    page = explorer_page(options)
+    text = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    assert text.isprintable()
+    assert json.loads(text) == json.loads(json.dumps(options.to_json()))
+    assert page.count("<script") == 2
 
 
 def test_a_large_lattice_is_refused(warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-from typing import Any
-
-from markupsafe import Markup
-
-from qblock.printable import printable_json
-from qblock.report.render import TEMPLATES, environment
+from qblock.report.render import TEMPLATES, page
 from qblock.search.explorer import Options
 from qblock.version import __version__
-
-ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
-"""What could end the element that holds the data, as JSON writes it within its texts."""
 
 
 def explorer_page(options: Options) -> str:
     """The HTML of the page."""
-    data = options.to_json()
     script = (TEMPLATES / "explorer.js").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    template = environment().get_template("explorer.html.j2")
-    page = template.render(
-        data=data,
-        notes=_notes(options),
-        embedded=Markup(embedded(data)),
-        script=Markup(script),
-        digest=digest,
-        program=__version__,
-    )
-    return page + "\n"
-
-
-def embedded(data: dict[str, Any]) -> str:
-    """JSON that stays within its element, whatever a name holds."""
-    text = printable_json(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
-    for character, escape in ESCAPED.items():
-        text = text.replace(character, escape)
-    return text
+    return page("explorer.html.j2", script, data=options.to_json(), notes=_notes(options), program=__version__)
 
 
 def _notes(options: Options) -> list[str]:

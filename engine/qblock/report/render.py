@@ -8,7 +8,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -42,14 +42,17 @@ def rendered(report: results.Report, form: Format) -> str:
     there = {True: report.internal is not None, False: report.published is not None}
     pages = [(page, page.parts(report)) for page in PAGES if there[page.internal]]
     script = "" if report.internal is None else (TEMPLATES / "report.js").read_text("utf-8")
+    return page(f"report.{form}.j2", script, report=report, pages=pages)
+
+
+def page(template: str, script: str, **values: Any) -> str:
+    """The text of a template with its script, which its policy allows by the digest."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    template = environment().get_template(f"report.{form}.j2")
-    return template.render(report=report, pages=pages, script=Markup(script), digest=digest) + "\n"
+    return _environment().get_template(template).render(script=Markup(script), digest=digest, **values) + "\n"
 
 
 @cache
-def environment() -> Environment:
-    """The templates, with their filters; every text is escaped by them."""
+def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),
@@ -59,6 +62,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"short": short, "md": markdown, "width": _width, "lines": escape}
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.tests["kind"] = lambda part, name: type(part).__name__ == name
     return environment
 
