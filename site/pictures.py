@@ -23,8 +23,14 @@ STYLE = """
 """
 COLUMNS = (24, 134, 252)
 """Where the columns of a table begin."""
-BEFORE = (("23", "Bern", "flu"), ("27", "Bern", "cold"), ("25", "Bern", "gout"))
-BEFORE += (("41", "Cork", "flu"), ("48", "Cork", "asthma"), ("44", "Cork", "cold"))
+BEFORE = (
+    ("23", "Bern", "flu"),
+    ("27", "Bern", "cold"),
+    ("25", "Bern", "gout"),
+    ("41", "Cork", "flu"),
+    ("48", "Cork", "asthma"),
+    ("44", "Cork", "cold"),
+)
 AFTER = tuple(("20-29" if age < "30" else "40-49", town, illness) for age, town, illness in BEFORE)
 
 
@@ -56,11 +62,9 @@ class Picture:
 
     def person(self, x: float, y: float, kind: str = "person") -> None:
         """A head and shoulders; `waits`: an outline alone."""
-        self.parts.append(f'<circle class="{kind}" cx="{x}" cy="{y}" r="7"/>')
-        self.parts.append(f'<path class="{kind}" d="M{x - 12} {y + 27} q12 -34 24 0 z"/>')
-        if kind == "waits":
-            self.parts.append(f'<circle class="ink" cx="{x}" cy="{y}" r="7"/>')
-            self.parts.append(f'<path class="ink" d="M{x - 12} {y + 27} q12 -34 24 0 z"/>')
+        for look in (kind, "ink") if kind == "waits" else (kind,):
+            self.parts.append(f'<circle class="{look}" cx="{x}" cy="{y}" r="7"/>')
+            self.parts.append(f'<path class="{look}" d="M{x - 12} {y + 27} q12 -34 24 0 z"/>')
 
     def arrow(self, x: float, top: float, bottom: float) -> None:
         """From above to below."""
@@ -91,11 +95,12 @@ def table(picture: Picture, top: float, rows: Sequence[Sequence[str]], grouped: 
 
 def groups() -> Picture:
     """A table before and after."""
-    says = (
+    picture = Picture(
+        "A table before and after",
         "Above: six people with age, town and illness, each age different. Below: the ages are ranges, so that three "
+        "people read 20-29 and Bern, and three read 40-49 and Cork. The illnesses are as they were.",
+        506,
     )
-    says += "people read 20-29 and Bern, and three read 40-49 and Cork. The illnesses are as they were."
-    picture = Picture("A table before and after", says, 506)
     picture.text(16, 30, "Before: each age is one person", "strong")
     table(picture, 58, BEFORE, grouped=False)
     picture.arrow(WIDTH / 2, 242, 270)
@@ -106,13 +111,16 @@ def groups() -> Picture:
 
 def numbers() -> Picture:
     """What k and l say of a group."""
-    says = (
+    picture = Picture(
+        "What k and l mean",
         "Two groups of three people. In the first they have flu, cold and gout: k is 3 and l is 3. In the second all "
+        "three have flu: k is 3 and l is 1, so that the illness of each is known.",
+        372,
     )
-    says += "three have flu: k is 3 and l is 1, so that the illness of each is known."
-    picture = Picture("What k and l mean", says, 372)
-    kinds = (("a", ("flu", "cold", "gout"), "k = 3, l = 3", "Who has which illness stays open."),)
-    kinds += (("b", ("flu", "flu", "flu"), "k = 3, l = 1", "Whose row it is stays open, but all have flu."),)
+    kinds = (
+        ("a", ("flu", "cold", "gout"), "k = 3, l = 3", "Who has which illness stays open."),
+        ("b", ("flu", "flu", "flu"), "k = 3, l = 1", "Whose row it is stays open, but all have flu."),
+    )
     for number, (colour, illnesses, heading, meaning) in enumerate(kinds):
         top = 12 + 182 * number
         picture.text(16, top + 20, heading, "strong")
@@ -126,14 +134,17 @@ def numbers() -> Picture:
 
 def versions() -> Picture:
     """Newcomers who wait."""
-    says = (
+    picture = Picture(
+        "Newcomers wait for a batch",
         "A time line of three weeks. In week 1 version 1 shows six people. In week 2 two newcomers wait and version 1 "
+        "stays. In week 3 three more have come: the five are enough, and version 2 shows them together.",
+        404,
     )
-    says += "stays. In week 3 three more have come: the five are enough, and version 2 shows them together."
-    picture = Picture("Newcomers wait for a batch", says, 404)
-    weeks = (("Week 1", 6, 0, "Version 1 shows six people."),)
-    weeks += (("Week 2", 6, 2, "Two newcomers wait. Version 1 stays."),)
-    weeks += (("Week 3", 6, 5, "Five are enough: version 2 shows them."),)
+    weeks = (
+        ("Week 1", 6, 0, "Version 1 shows six people."),
+        ("Week 2", 6, 2, "Two newcomers wait. Version 1 stays."),
+        ("Week 3", 6, 5, "Five are enough: version 2 shows them."),
+    )
     picture.line((30, 26), (30, 150), (30, 270), (30, 388))
     for number, (week, shown, new, meaning) in enumerate(weeks):
         top = 14 + 130 * number

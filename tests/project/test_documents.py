@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from project import prose
 
 from qblock.results.base import Answer
 from qblock.results.release import Published, Verified
@@ -146,3 +147,9 @@ def test_the_page_of_the_spec_names_every_key() -> None:
 def test_the_page_of_the_answers_names_every_key(result: type[Answer]) -> None:
     printed = {name for name, field in result.model_fields.items() if not field.exclude}
     assert printed - words("json.md") == set()
+
+
+def test_sentences_are_short() -> None:
+    """Fewer than 22 words on average on each page, which a reader need not read twice."""
+    long = {page.path: page.mean for page in prose.pages() if page.mean >= 22}
+    assert long == {}

@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def recipe(target: str) -> list[str]:
     """The commands of a target, as the Makefile has them."""
     text = (ROOT / "Makefile").read_text("utf-8").replace("$(BIN)", ".venv/bin")
-    return re.search(rf"(?m)^{target}:.*\n((?:\t.*\n)+)", text)[1].replace("\t", "").splitlines()  # type: ignore[index]
+    (lines,) = re.findall(rf"(?m)^{target}:.*\n((?:\t.*\n)+)", text)
+    return lines.replace("\t", "").splitlines()
 
 
 def jobs() -> dict[str, Any]:
