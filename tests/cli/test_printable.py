@@ -73,6 +73,7 @@ CALLS: dict[str, list[tuple[Any, ...]]] = {
         ("release", "s.yaml", "--force", "--log-format", "json", "--result", f"r{HOSTILE}.json"),
         ("release", "s.yaml"),
     ],
+    "schedule": [("schedule", "s.yaml"), ("schedule", "s.yaml", "--with", "systemd")],
     "verify": [("verify", "s.yaml")],
     "rollback": [("rollback", "s.yaml", "1", "--plan"), ("rollback", "s.yaml", "1", "--log-format", "text")],
     "report": [

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import configparser
 import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import types
@@ -18,14 +16,14 @@ from typing import Any
 import pytest
 from release.jobs import Job, job, make_job  # noqa: F401
 
-from qblock.cli.app import run
 from qblock.ledger.history import history
-from qblock.ledger.stores import store_of
 
 pytestmark = pytest.mark.either_engine
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WRAPPER = EXAMPLES / "cron" / "qblock-release"
+LAGGING = 5
+"""No exit status: one of 0 whose result says that the release lags."""
 
 
 @pytest.fixture
@@ -46,10 +44,11 @@ def pretend(tmp_path: Path) -> Callable[[int], Path]:
 
     def make(status: int) -> Path:
         file = tmp_path / f"qblock-{status}"
-        reason = '{\n  "status": "failed",\n  "reason": "because",\n  "exit_status": 0\n}'
+        said = "lagging" if status == LAGGING else "failed"
+        reason = f'{{\n  "status": "{said}",\n  "reason": "because",\n  "exit_status": 0\n}}'
         file.write_text(
             '#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = --result ] && result=$2; shift; done\n'
-            f"echo '{reason}' > \"$result\"\nexit {status}\n"
+            f"echo '{reason}' > \"$result\"\nexit {0 if status == LAGGING else status}\n"
         )
         file.chmod(0o755)
         return file
@@ -86,7 +85,15 @@ def test_cron_mails_the_reason_of_a_refusal(job: Job, program: Path, tmp_path: P
 
 @pytest.mark.parametrize(
     ("status", "left", "said"),
-    [(0, 0, ""), (1, 1, "tries again"), (2, 2, "needs somebody"), (3, 3, "refused"), (4, 0, ""), (143, 143, "stopped")],
+    [
+        (0, 0, ""),
+        (LAGGING, 0, "lags"),
+        (1, 1, "tries again"),
+        (2, 2, "needs somebody"),
+        (3, 3, "refused"),
+        (4, 0, ""),
+        (143, 143, "stopped"),
+    ],
 )
 def test_cron_maps_every_exit_status(
     pretend: Callable[[int], Path], tmp_path: Path, status: int, left: int, said: str
@@ -96,65 +103,6 @@ def test_cron_maps_every_exit_status(
     assert said in done.stdout
     assert bool(done.stdout) is bool(said)
     assert ("Reason: because" in done.stdout) is bool(said)
-
-
-def test_the_crontab_line_runs_the_wrapper(pretend: Callable[[int], Path], tmp_path: Path) -> None:
-    lines = (EXAMPLES / "cron" / "crontab").read_text("utf-8").splitlines()
-    (line,) = [line for line in lines if re.match(r"[0-9*]", line)]
-    *when, command = line.split(None, 5)
-    assert len(when) == 5
-    (tmp_path / ".config" / "qblock").mkdir(parents=True)
-    (tmp_path / ".config" / "qblock" / "environment").write_text("export WAREHOUSE_URL=x\n", "utf-8")
-    command = command.replace("/opt/qblock/bin/qblock-release", str(WRAPPER)).replace("%", "\n")
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "QBLOCK": str(pretend(3))}
-    done = subprocess.run(["/bin/sh", "-c", command], env=environment, check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (3, "")
-    assert "The release of /etc/qblock/release.yaml was refused" in done.stdout
-
-
-def unit(name: str) -> configparser.ConfigParser:
-    parser = configparser.ConfigParser(interpolation=None)
-    parser.optionxform = str  # type: ignore[assignment]
-    parser.read(EXAMPLES / "systemd" / name, "utf-8")
-    return parser
-
-
-def test_the_command_of_the_service_is_one(job: Job, tmp_path: Path) -> None:  # noqa: F811
-    service = unit("qblock-release.service")["Service"]
-    program, *arguments = shlex.split(service["ExecStart"])
-    assert program.endswith("/bin/qblock")
-    state = tmp_path / "state"
-    state.mkdir()
-    assert f"/var/lib/{service['StateDirectory']}/result.json" in arguments
-    places = {"/etc/qblock/release.yaml": str(job.spec.path), "/var/lib/qblock/result.json": str(state / "result.json")}
-    arguments = [places.get(argument, argument) for argument in arguments]
-    assert run(arguments) == 0
-    assert json.loads((state / "result.json").read_text("utf-8"))["status"] == "published"
-    arguments[arguments.index("600")] = "0"
-    with store_of(job.spec).lock("people"):
-        assert str(run(arguments)) in service["SuccessExitStatus"].split()
-    job.set(privacy=[{"k_anonymity": {"k": 13}}])
-    assert job.spec.path.exists()
-    assert str(run(arguments)) in service["RestartPreventExitStatus"].split()
-
-
-def test_the_timer_starts_the_service() -> None:
-    timer = unit("qblock-release.timer")
-    assert "Unit" not in timer["Timer"]  # the service of the same name
-    assert timer["Install"]["WantedBy"] == "timers.target"
-    assert timer["Timer"]["OnCalendar"]
-
-
-def test_systemd_accepts_the_units(tmp_path: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed")
-    for file in (EXAMPLES / "systemd").iterdir():
-        text = file.read_text("utf-8").replace("/opt/qblock/bin/qblock", "/bin/true")
-        (tmp_path / file.name).write_text(text, "utf-8")
-    units = [str(tmp_path / name) for name in ("qblock-release.service", "qblock-release.timer")]
-    done = subprocess.run(["systemd-analyze", "verify", *units], check=False, capture_output=True, text=True)
-    said = [line for line in done.stderr.splitlines() if "qblock-release" in line]
-    assert said == []
 
 
 class Dag:

@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from typer.models import CommandInfo, TyperInfo
 
 from qblock import __version__
-from qblock.cli import compare, evidence, hierarchies, publish, search, start
+from qblock.cli import compare, evidence, hierarchies, publish, schedule, search, start
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
 from qblock.cli.streams import AnswerLost, check_answer, guarded
 from qblock.effects import Effects, collect_effects
@@ -34,6 +34,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "grants": search.grants,
     "plan": publish.plan,
     "release": publish.release,
+    "schedule": schedule.schedule,
     "verify": publish.verify,
     "rollback": publish.rollback,
     "report": evidence.report,
@@ -64,6 +65,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "grants": ("qblock grants release.yaml",),
     "plan": ("qblock plan release.yaml --churn 0.01",),
     "release": ("qblock release release.yaml --result result.json --log-format text",),
+    "schedule": ("qblock schedule release.yaml --at 'Mon 03:15' --mail data-team@example.org",),
     "verify": ("qblock verify release.yaml",),
     "rollback": ("qblock rollback release.yaml 1 --plan", "qblock rollback release.yaml 1"),
     "report": ("qblock report release.yaml -o report.html",),

@@ -81,6 +81,9 @@ def _planned(planned: Planned, release: Release | None = None) -> Lines:
         yield "Missing rights, for an administrator to grant (`qblock grants SPEC` says what each is for):"
         yield from (Unwrapped(f"    {right.statement}") for right in planned.missing_rights)
     steps = Table.grid(padding=(0, 1))
+    steps.add_column()
+    # A path that is wider than the page goes on below itself.
+    steps.add_column(overflow="fold")
     for number, step in enumerate(planned.steps, 1):
         steps.add_row(f"{number:2}.", step.description)
     yield steps
