@@ -41,7 +41,13 @@ def qblock_release():
             raise AirflowFailException(f"somebody must decide: {reason}")
         raise AirflowException(reason)
 
-    release()
+    @task
+    def keeps_up(result: dict) -> None:
+        """Fails where people wait longer than the spec allows. The version is published."""
+        if result["status"] == "lagging":
+            raise AirflowFailException("more people wait, or for longer, than versions.max_lag and max_wait allow")
+
+    keeps_up(release())
 
 
 qblock_release()

@@ -45,10 +45,12 @@ def pretend(tmp_path: Path) -> Callable[[int], Path]:
     def make(status: int) -> Path:
         file = tmp_path / f"qblock-{status}"
         said = "lagging" if status == LAGGING else "failed"
-        reason = f'{{\n  "status": "{said}",\n  "reason": "because",\n  "exit_status": 0\n}}'
+        # A shell's echo reads backslashes too.
+        reason = '"reason": "because \\\\"it\\\\" \\\\\\\\ did",'
+        result = f'{{\n  "status": "{said}",\n  {reason}\n  "exit_status": 0\n}}'
         file.write_text(
             '#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = --result ] && result=$2; shift; done\n'
-            f"echo '{reason}' > \"$result\"\nexit {0 if status == LAGGING else status}\n"
+            f"echo '{result}' > \"$result\"\nexit {0 if status == LAGGING else status}\n"
         )
         file.chmod(0o755)
         return file
@@ -102,7 +104,7 @@ def test_cron_maps_every_exit_status(
     assert done.returncode == left
     assert said in done.stdout
     assert bool(done.stdout) is bool(said)
-    assert ("Reason: because" in done.stdout) is bool(said)
+    assert ('Reason: because "it" \\ did\n' in done.stdout) is bool(said)
 
 
 class Dag:
@@ -110,7 +112,7 @@ class Dag:
 
     def __init__(self) -> None:
         self.options: dict[str, Any] = {}
-        self.tasks: dict[str, Callable[[], Any]] = {}
+        self.tasks: dict[str, Callable[..., Any]] = {}
 
 
 @pytest.fixture
@@ -127,8 +129,8 @@ def dag(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Dag]:
         found.options = options
         return lambda function: function
 
-    def task(function: Callable[[], Any]) -> Callable[[], None]:
-        def use() -> None:
+    def task(function: Callable[..., Any]) -> Callable[..., None]:
+        def use(*_: None) -> None:
             found.tasks[function.__name__] = function
 
         return use
@@ -155,8 +157,9 @@ def dag(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Dag]:
 def test_the_dag_runs_the_job(job: Job, program: Path, dag: Callable[..., Dag]) -> None:  # noqa: F811
     made = dag(program, job.spec.path)
     assert (made.options["catchup"], made.options["max_active_runs"]) == (False, 1)
-    assert list(made.tasks) == ["release"]
+    assert list(made.tasks) == ["release", "keeps_up"]
     result = made.tasks["release"]()
+    made.tasks["keeps_up"](result)
     assert (result["status"], result["rows"]) == ("published", 12)
     assert json.loads(json.dumps(result)) == result
 
@@ -172,6 +175,16 @@ def test_the_dag_tries_again_only_what_may_pass(
     with pytest.raises(Exception, match="because") as error:
         made.tasks["release"]()
     assert type(error.value).__name__ == raised
+
+
+def test_the_dag_tells_of_a_lag_beside_the_release(
+    pretend: Callable[[int], Path], dag: Callable[..., Dag], tmp_path: Path
+) -> None:
+    made = dag(pretend(LAGGING), tmp_path / "spec.yaml")
+    result = made.tasks["release"]()
+    with pytest.raises(Exception, match="more people wait") as error:
+        made.tasks["keeps_up"](result)
+    assert type(error.value).__name__ == "AirflowFailException"
 
 
 def test_the_table_of_exit_statuses_is_whole() -> None:
