@@ -37,5 +37,5 @@ def on_page_content(html: str, page: Page, **_: Any) -> str:
     """The page, and where its text is kept, which a search leaves out."""
     source = f"Source: <code>docs/{page.file.src_uri}</code>"
     if page.file.generated_by is not None:
-        source = "Made from the code by <code>site/reference.py</code>"
+        source = "Made from the code when the site is built"
     return f"{html}\n<p data-search-exclude><small>{source}</small></p>\n"

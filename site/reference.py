@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
+from messages import messages
 from typer.main import get_command
 
 import qblock
@@ -36,6 +37,7 @@ def pages() -> dict[str, str]:
         "views": views,
         "json": answers,
         "python": python,
+        "messages": messages,
     }
     texts = {name: _text(write()) for name, write in made.items()} | command_pages()
     return {f"reference/{name}.md": text for name, text in texts.items()}

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 FOLDERS = ("engine", "tests", "docs", "migrations", "sql", "examples", "benchmarks")
 PAGES = (*sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("examples/**/*.md")))
-MADE = ("command-line", "spec", "models", "views", "json", "python")
+MADE = ("command-line", "spec", "models", "views", "json", "python", "messages")
 """The pages of the site that are made from the code; test_site.py holds that they are these."""
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 
