@@ -6,7 +6,8 @@ quasi-identifier.
 
 Choices are the least box of the first version (that of the spec, that of the models, and 2.5, 4, 6 and 8 times that)
 and the delay (that of the spec, and 1, 4 and 13 runs). Draws have a fixed seed, the same people come and leave with
-every choice. First boxes are those of the spec's search, others are split from the top under the same models; those
+every choice: everybody leaves with the same chance, as many come, each like somebody of the table, and nobody comes
+back or changes. First boxes are those of the spec's search, others are split from the top under the same models; those
 of newcomers have the people of the least box if that is more than `newcomers.box`. Counts are spread evenly over the
 values of a box.
 """

@@ -328,7 +328,7 @@ def estimate(
     counts: for each sensitive attribute [B, V], people by value in each block; cohorts: [B], the sizes that close one;
     attributes: that are published of a person beside the block, any of which may change; leave: as of `step`, here for
     changed values; together: of newcomers who close as one cohort, instead of cohorts. Takes every batch to pass, which
-    is so where their sizes are large enough.
+    is so where their sizes are large enough, and changes of later newcomers never to be shown.
     """
     tables: list[Ints] = [np.asarray(table, dtype=np.int64) for table in counts]
     sizes = tables[0].sum(axis=1)

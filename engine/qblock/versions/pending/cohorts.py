@@ -29,7 +29,7 @@ from qblock.versions.recorded import DIGEST, first_of, leaf_of, person_of, recor
 ENTITY = "qblock of whom"
 """The column that has the entity of a row as it is in the source."""
 LEAST = 25
-"""People of a box at least: of 737 boxes of so many none failed, of 1,951 boxes of 10 people 37 (releases.md)."""
+"""People of a box at least: of 737 boxes of so many none failed, of 1,951 boxes of 10 people 37."""
 
 
 def cohort_maps(crosswalk: Crosswalk, release: str) -> list[dict[str, Any]]:
