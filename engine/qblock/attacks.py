@@ -2,6 +2,9 @@
 
 Sources: homogeneity and background knowledge: l-diversity (ICDE 2006) 1.1 and 4; skewness and similarity: t-closeness;
 proximity: (epsilon,m)-anonymity. "Rows" are blocks.rows, shares are of blocks.total. Shares are exact fractions.
+
+Skewness in a 99%/1% table: block 1:1 moves 1%->50%, EMD .49; blocks 49:1 and 1:49 have equal entropy l 1.103 but EMD
+.97 and .01.
 """
 
 from __future__ import annotations

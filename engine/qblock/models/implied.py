@@ -3,6 +3,9 @@
 Whatever limits the share of each value in every block limits how far anybody's belief moves: p_in is x/n, and p_out
 lies between it and the prior. The (c,2) and t-close embeddings of the paper are two cases of that; its Lemma 1 and its
 formula for (c,2)-diversity are misprinted, and these are the forms that hold.
+
+Proof for classes I and II, with m = sigma(s): the first ratio falls in n, and at n = x/u is (x+u(sigma-1))/(x+m-1); the
+second grows in x, at x = un; both are then Mobius functions of the other, extreme at their ends.
 """
 
 from __future__ import annotations

@@ -109,7 +109,10 @@ class Task:
     @property
     def forbids_held_by_all(self) -> bool:
         """Whether a block fails in which everybody holds some value: versions that are checked together ask that of
-        people with several rows (releases.md section 9)."""
+        people with several rows (releases.md section 9).
+
+        Not monotone where somebody has rows in two blocks: p has a and q has b in one, p has b and q has a in another;
+        united both have both."""
         return self.spec.bundles and self.spec.checked_together and bool(self.source.sensitives)
 
     @cached_property
