@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -111,3 +112,25 @@ def test_a_file_that_is_too_new_says_so(job: Job) -> None:
     assert ran.returncode == 1
     assert "was written by a newer DuckDB" in ran.stderr
     assert answer(NEWER, "verify", job)["problems"] == []
+
+
+@pytest.mark.needs("duckdb15")
+def test_the_page_of_file_versions_says_what_the_older_one_says(job: Job) -> None:
+    """A file without an option, the message, and the copy that helps."""
+    page = (ROOT / "docs/how-to/duckdb-versions.md").read_text("utf-8")
+    source, kept = job.folder / "warehouse.duckdb", job.folder / "kept.duckdb"
+    source.rename(kept)
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{kept}' AS kept (READ_ONLY); ATTACH '{source}' AS source")
+        connection.execute("COPY FROM DATABASE kept TO source")
+    ran = run(OLDER, "search", str(job.write()))
+    assert ran.returncode == 1
+    [block] = re.findall(r"\n\n((?:    \S.*\n)+)", page)
+    said = " ".join(block.split()).replace("clinic.duckdb", str(source))
+    assert re.sub(r"\d+", "N", " ".join(ran.stderr.split())) == re.sub(r"\d+", "N", said)
+    [copied] = re.findall(r"(?s)with duckdb.connect\(\) as connection:\n.*?TO after\"\)\n", page)
+    source.rename(job.folder / "before.duckdb")
+    for name, file in (("clinic.duckdb", job.folder / "before.duckdb"), ("clinic15.duckdb", source)):
+        copied = copied.replace(f"'{name}'", f"'{file}'")
+    exec(copied, {"duckdb": duckdb})
+    answer(OLDER, "search", job)
