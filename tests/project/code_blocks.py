@@ -40,6 +40,8 @@ RUN = {
     ("docs/how-to/first-hour-on-spark.md", "sh"): "tests/publish/test_spark_first_hour.py",
     ("docs/how-to/first-hour-on-spark.md", "python"): "tests/publish/test_spark_first_hour.py",
     ("docs/how-to/first-hour-on-spark.md", "yaml"): "tests/publish/test_spark_first_hour.py",
+    ("docs/how-to/dbt.md", "sh"): "tests/examples/test_dbt.py",
+    ("docs/how-to/dbt.md", "yaml"): "tests/examples/test_dbt.py",
     ("docs/how-to/add-a-command.md", "python"): "tests/project/test_how_to_command.py",
     ("docs/how-to/add-an-engine.md", "python"): "tests/project/test_how_to_engine.py",
     ("docs/how-to/add-a-report-page.md", "python"): "tests/project/test_how_to_page.py",
@@ -48,7 +50,7 @@ RUN = {
     ("docs/how-to/add-a-model.md", "python"): "tests/project/test_how_to.py",
 }
 for path in (*DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")):
-    if path.parent.name == "tutorials" or not path.name.startswith(("add-", "choose-", "first-", "schedulers")):
+    if path.parent.name == "tutorials" or not path.name.startswith(("add-", "choose-", "dbt", "first-", "schedulers")):
         for language in CODE:
             RUN[path.relative_to(ROOT).as_posix(), language] = "tests/examples/test_pages.py"
 FENCED = re.compile(r"(?m)^```(\w*)[^\n]*\n((?:.*\n)*?)^```$")

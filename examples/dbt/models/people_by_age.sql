@@ -1,0 +1,3 @@
+select age, count(*) as people
+from {{ source('published', 'stays') }}
+group by age
