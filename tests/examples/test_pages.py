@@ -23,7 +23,8 @@ from qblock.cli.app import run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ANSWERED = ("second-run-refused", "several-rows-per-person", "dirty-postcodes", "epsilon-parameters")
-ANSWERED += ("hierarchies-from-other-tools", "duckdb-versions", "survey-weights", "wide-tables", "what-a-label-reveals", "notebooks")
+ANSWERED += ("hierarchies-from-other-tools", "duckdb-versions", "survey-weights", "wide-tables")
+ANSWERED += ("what-a-label-reveals", "notebooks")
 PAGES = [*sorted((DOCS / "tutorials").glob("*.md")), *(DOCS / "how-to" / f"{name}.md" for name in ANSWERED)]
 MARKED = re.compile(r"(?m)^(?:# ?|--)> ?(.*)$")
 BLOCK = re.compile(r"(?m)(?:^<!-- (file|duckdb): (\S+) -->\n)?^```(\w+)\n((?:.*\n)*?)^```$")
