@@ -144,6 +144,13 @@ def test_the_changelog_has_this_version() -> None:
     assert re.search(rf"^## \[{re.escape(__version__)}\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
 
 
+def test_what_the_changelog_says_of_a_version_can_be_read() -> None:
+    """By subject, in so many words, and not a line for each commit."""
+    _, *versions = re.split(r"(?m)^## ", (ROOT / "CHANGELOG.md").read_text("utf-8"))
+    assert versions
+    assert {text.splitlines()[0] for text in versions if len(text.split()) > 2500} == set()
+
+
 def test_the_demos_package_is_not_ignored_and_its_folder_is() -> None:
     def ignored(path: str) -> bool:
         # Its exit status is 1 where nothing is ignored; an sdist has no repository to ask.
