@@ -71,6 +71,10 @@ VACCINES = {
     (">=40", "F"): (18000, 2000),
 }
 """EP Table 3, with how many have flu and cancer."""
+PATIENTS = "SELECT row_number() OVER (ORDER BY gender, age, disease DESC) AS person, * FROM vaccines"
+"""Table 3 with a number for each person; 1 is a woman over 40 who has flu, as Rachel is."""
+LISTS = {"rachel": ("Flu", "Cancer"), "rachel_cancer": ("Cancer",)}
+"""EP Examples 2 and 3, by spec: what person 1 guards. Nobody else guards anything."""
 
 
 def tables() -> dict[str, tuple[Sequence[str], list[tuple[Any, ...]]]]:
@@ -104,6 +108,7 @@ def tables() -> dict[str, tuple[Sequence[str], list[tuple[Any, ...]]]]:
         "thesis_12": (("zip", "age", "diagnostic"), THESIS_12),
         "vaccines": (("age", "gender", "disease"), _people(vaccines)),
         "incomes": (("region", "income"), _people(incomes)),
+        **{f"{name}_guards": (("person", "disease"), [(1, d) for d in guarded]) for name, guarded in LISTS.items()},
     }
 
 
@@ -132,6 +137,14 @@ FIGURE_2 = (
     ],
 )
 """DL Figure 2, Examples 2 and 3: a class at a time."""
+
+ADVERSARIES = (
+    "adversary: I, stubbornness: 30000, at_most: false, prior: {values: {Flu: 12000, Cancer: 18000}}",
+    "adversary: II, stubbornness: 30000",
+    "adversary: III, prior: {values: {Flu: 2, Cancer: 3}}",
+    "adversary: IV",
+)
+"""EP Example 3, in its order."""
 
 SPECS = {
     "class_1": FIGURE_2,
@@ -175,6 +188,18 @@ SPECS = {
             "epsilon_privacy: {epsilon: 6, adversary: III, prior: {values: {Flu: 2, Cancer: 3}}, sensitive: disease}",
         ],
     ),
+    **{
+        name: (
+            [f"{column}: {{role: quasi_identifier, hierarchy: suppress}}" for column in ("age", "gender")]
+            + ["disease: sensitive"],
+            [
+                f"epsilon_privacy: {{epsilon: 6, {adversary}, sensitive: disease, "
+                f"predicates: {{table: main.{name}_guards, entity: person, value: disease}}}}"
+                for adversary in ADVERSARIES
+            ],
+        )
+        for name in LISTS
+    },
     "incomes": (
         ["region: {role: quasi_identifier, hierarchy: suppress}", "income: sensitive"],
         ["recursive_cl_diversity: {c: 4, l: 2, sensitive: income}", "t_closeness: {t: 0.2, sensitive: income}"],
@@ -202,10 +227,13 @@ def main(folder: Path) -> None:
                     f'INSERT INTO "{name}" SELECT {places} FROM range({rows.count(row)})',
                     row,
                 )
+        connection.execute(f"CREATE TABLE patients AS {PATIENTS}")
     for name, text in FILES.items():
         (folder / name).write_text(text, "utf-8")
     for name, (attributes, privacy) in SPECS.items():
-        lines = ["version: 1", f"release: {name}", f'source: {{url: "duckdb:///papers.duckdb", table: main.{name}}}']
+        table = "patients" if name in LISTS else name
+        lines = ["version: 1", f"release: {name}", f'source: {{url: "duckdb:///papers.duckdb", table: main.{table}}}']
+        lines += ["entity: person"] if name in LISTS else []
         lines += ["attributes:", *(f"  {one}" for one in attributes), "privacy:", *(f"  - {one}" for one in privacy)]
         (folder / f"{name}.yaml").write_text("\n".join(lines) + "\n", "utf-8")
     with (folder / "heart.csv").open("w", encoding="utf-8", newline="") as written:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -215,6 +216,80 @@ def counted(histograms: list[dict[int, int]], guards: list[list[int]]) -> Blocks
         plain.rows,
         guards=Guards(start, np.array([g for gs in guards for g in gs], dtype=np.int64)),
     )
+
+
+def of_one_person(block: Block, person: Row, phi: frozenset[str], kind: dict[str, Any]) -> Exact:
+    """Definition of models.md section 6 for one individual and one predicate of their list: u is this person."""
+    n, x, b = block.mass(), sum(block.count(value) for value in phi), kind.get("b", 0)
+    if n <= b or kind["adversary"] == "IV":
+        return math.inf
+    shape, inside = kind.get("shape", adversary.uniform)(block.table), person[block.table.sensitive] in phi
+    seen = [p_in for is_inside, p_in in adversary.beliefs_inside(block, phi, b) if is_inside == inside]
+    if kind["adversary"] == "III":
+        outside = [sum(shape[value] for value in phi)]
+    else:
+        members = (
+            adversary.members_one(kind["sigma"], shape, kind.get("at_most", True))
+            if kind["adversary"] == "I"
+            else adversary.members_two(kind["sigma"], block.table.values())
+        )
+        outside = [(x - inside + sum(m[value] for value in phi)) / (n - 1 + sum(m.values())) for m in members]
+    return max((adversary.needed(p_in, p_out) for p_in in seen for p_out in outside), default=Fraction(1))
+
+
+def of_everybody(block: Block, wishes: Guarded, kind: dict[str, Any]) -> Exact:
+    pairs = ((row, phi) for row in block.rows for phi in wishes.get(row["person"], []))
+    return max((of_one_person(block, row, phi, kind) for row, phi in pairs), default=Fraction(1))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_never_less_than_what_the_people_of_a_block_ask_for_and_no_more_where_they_guard_their_own_value(
+    kind: str,
+) -> None:
+    wishes, asks, above = guarded(WISHES, True), KINDS[kind], 0
+    for seed in range(2, 8):
+        rows = rows_of(seed, 60)
+        own: Guarded = {row["person"]: [frozenset([row["s"], "x"])] for row in rows[::4]}
+        table = slow(rows)
+        for block in (block for node in table.nodes() for block in table.blocks(node).values()):
+            bound, exact = smallest(block, wishes, asks), of_everybody(block, wishes, asks)
+            assert bound >= exact
+            above += bound > exact
+            assert smallest(block, own, asks) == of_everybody(block, own, asks)
+    if asks["adversary"] in ("I", "II"):
+        assert above
+    elif not asks.get("b"):
+        assert not above
+
+
+D = (Fraction(12000), Fraction(18000))
+RACHEL = {
+    "I": ({"stubbornness": 30000, "at_most": False, "prior": "values"}, Fraction(200000, 49999), Fraction(1)),
+    "II": ({"stubbornness": 30000}, Fraction(319990, 49999), Fraction(49999, 20000)),
+    "III": ({"prior": "values"}, Fraction(6), Fraction(1)),
+    "IV": ({}, math.inf, math.inf),
+}
+"""EP Example 3 by class: what a list of flu and cancer asks for, and one of cancer alone."""
+
+
+@pytest.mark.parametrize("kind", RACHEL)
+def test_rachels_list_in_the_table_of_the_paper(kind: str) -> None:
+    parameters, both, cancer = RACHEL[kind]
+    model = EpsilonPrivacy(epsilon=2, adversary=kind, predicates="guarded", **parameters)
+    counts = [{0: 200, 1: 300}, {0: 1800, 1: 2700}, {0: 18000, 1: 2000}]
+    reference = Reference(25000, ("Flu", "Cancer"), np.array([20000, 5000]), prior=D, guarded=((0,), (1,)))
+    women: list[Row] = [*({"person": i, "s": "Flu"} for i in range(18000)), *([{"person": -1, "s": "Cancer"}] * 2000)]
+    block = Block(Table(women, domain=("Flu", "Cancer")), women)
+    shape = {"Flu": Fraction(2, 5), "Cancer": Fraction(3, 5)}
+    slowly = {"adversary": kind, "shape": lambda _: shape, "sigma": Fraction(30000), "at_most": False}
+    for guards, expected in (([0, 1], both), ([1], cancer)):
+        assert model.tightest(counted(counts, [[], [], guards]), reference).values[0].value == expected
+        phis = [frozenset([("Flu", "Cancer")[place]]) for place in guards]
+        assert smallest(block, {0: phis}, slowly) == expected  # type: ignore[dict-item]
+        own = of_everybody(block, {0: phis}, slowly)  # type: ignore[dict-item]
+        assert own == (Fraction(2000 * 49999, 20000 * 2001) if (kind, guards) == ("II", [1]) else expected)
+    everybody = counted(counts, [[0, 1]] * 3)
+    assert model.tightest(everybody, reference).values[0].value == {"II": Fraction(30499, 500)}.get(kind, both)
 
 
 def test_not_monotone_the_union_guards_over_the_rows_of_those_who_guard_nothing() -> None:
