@@ -17,7 +17,7 @@ from qblock.errors import InputError, ParameterError, choices, quoted
 from qblock.lattice import Node
 from qblock.search.assessment import number_json
 from qblock.search.task import Task
-from qblock.source.knowledge import OF_SOURCE, KnownPopulation, of_source
+from qblock.source.known_population import OF_SOURCE, KnownPopulation, of_source
 
 WRITTEN = re.compile(r"[+-]?\d{1,40}(\.\d{1,40})?(/\d{1,40}|e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 """Numbers as people write them; none that takes long to be read."""
