@@ -18,7 +18,7 @@ from integration.sources import Rows, opened, quoted, sensitive, suppressed
 from integration.worlds import fill, models, task_of, worlds
 
 from qblock.blocks import Blocks
-from qblock.frequency import FrequencySets, arrays, coding, sets
+from qblock.frequency import FrequencySets, arrays, coding, sets, slices
 from qblock.frequency.arrays import Keys, scattered
 from qblock.frequency.coding import spans_of
 from qblock.frequency.sets import SAMPLED, Portion
@@ -61,9 +61,9 @@ def tiny(bits: int) -> Iterator[None]:
         for module, name, value in (
             (sets, "LEAST_SAMPLED", 0),
             (sets, "LEAVES_SAMPLED", 2),
-            (sets, "PARTS", 2),
-            (sets, "SLICED", 2),
-            (sets, "MISSED", 2),
+            (slices, "PARTS", 2),
+            (slices, "SLICED", 2),
+            (slices, "MISSED", 2),
             (coding, "BITS", bits),
             (arrays, "BITS", bits),
         ):

@@ -10,7 +10,7 @@ import pytest
 from integration.sources import Rows, from_file, opened, sensitive, suppressed
 
 from qblock.engines.duckdb import dialect as duckdb_session
-from qblock.frequency import hubs, sets
+from qblock.frequency import hubs, sets, slices
 from qblock.frequency.sets import SAMPLED, Portion
 from qblock.search.run import run_search
 
@@ -22,9 +22,9 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (sets, "LEAST_SAMPLED", 0),
         (sets, "LEAVES_SAMPLED", 3),
-        (sets, "PARTS", 3),
-        (sets, "SLICED", 4),
-        (sets, "MISSED", 2),
+        (slices, "PARTS", 3),
+        (slices, "SLICED", 4),
+        (slices, "MISSED", 2),
         (hubs, "LEAST_ROWS", 0),
         (hubs, "FIRST", 0),
         (hubs, "AGAIN", 0),

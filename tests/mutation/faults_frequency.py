@@ -53,14 +53,14 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "samples: parts of blocks",
-        "frequency/sets.py",
+        "frequency/slices.py",
         "            return Sample(blocks, PARTS)",
         "            return Sample(self._sets.coding.mask(self._sets.lattice.bottom), PARTS)",
         tests=(f"{SAMPLES}::test_a_sample_is_of_whole_blocks",),
     ),
     Mutation(
         "samples: from a slice of finer blocks",
-        "frequency/sets.py",
+        "frequency/slices.py",
         "next((by for by in self._tables if finer(blocks, by)), None)",
         "next((by for by in self._tables if finer(by, blocks)), None)",
         tests=(f"{SAMPLES}::test_a_sample_is_of_whole_blocks",),
