@@ -118,7 +118,7 @@ VIEWS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "spread: rows that nobody sees are counted",
-        "release/run.py",
+        "release/chosen.py",
         "labels_by_code(self.labels, counts.keys[published], counts.rows[published])",
         "labels_by_code(self.labels, counts.keys, counts.rows)",
         tests=(f"{SPREAD}::test_shares_come_of_the_published_rows_alone",),
@@ -153,7 +153,7 @@ VIEWS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "helpers: types list the values of an enum",
-        "release/run.py",
+        "release/chosen.py",
         "types={name: column.kind for",
         "types={name: column.type for",
         tests=("tests/publish/test_publish_values.py::test_other_types_are_published_as_text",),

@@ -13,6 +13,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from release.jobs import Job
 
+from qblock.release import chosen as release_chosen
 from qblock.release import run as release_run
 from qblock.report import read as report_read
 from qblock.report import read_report, rendered
@@ -36,7 +37,7 @@ def same_moment() -> Iterator[None]:
     """Runs of one moment: what two runs may have of their own is when a version was made, and its stamp, which is
     random (`new_stamp`). Nothing else that readers see is left out of a comparison."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(release_run, "datetime", Clock)
+        patched.setattr(release_chosen, "datetime", Clock)
         patched.setattr(report_read, "datetime", Clock)
         patched.setattr(release_run, "new_stamp", lambda: "0" * 32)
         yield

@@ -160,7 +160,7 @@ def test_rows_from_before_versions_lagged_are_since_the_newest_of_these(make_job
 def test_verification_counts_new_rows_again(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     job = dated(make_job)
     with monkeypatch.context() as patched:
-        patched.setattr("qblock.release.run.new_rows", lambda *_: sa.func.count())
+        patched.setattr("qblock.release.chosen.new_rows", lambda *_: sa.func.count())
         job.run()
         insert(job, "n1:q:a n2:q:b")
         job.run()

@@ -20,6 +20,7 @@ from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
 from qblock.release import roles
+from qblock.release.chosen import Chosen
 from qblock.release.job import ClearLeftovers, Plan, Step, models_named, opening
 from qblock.release.log import Reporter
 from qblock.release.maps import KEPT_MAP, columns_kept, inherited_map, named_map
@@ -35,7 +36,7 @@ from qblock.release.prechecks import (
     remember_next,
     spec_refusal,
 )
-from qblock.release.run import Chosen, Run
+from qblock.release.run import Run
 from qblock.results.release import Published
 from qblock.search.boxes.recoded import map_of_node
 from qblock.search.progress import Progress

@@ -25,7 +25,8 @@ from qblock.ledger.events import Event, canonical
 from qblock.ledger.kept import Kept, PublishedColumn
 from qblock.publish.digest import content_digest, relation_mark
 from qblock.release import roles
-from qblock.release.run import Chosen, LedgerState, Run
+from qblock.release.chosen import Chosen
+from qblock.release.run import LedgerState, Run
 from qblock.source import SourceTable, recoded_columns
 from qblock.source.columns import checked_columns, columns_read
 from qblock.spec import Spec, spec_digest
