@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -35,7 +34,7 @@ from qblock.engines.tables import TableName
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.chain import lock_pointer
 from qblock.ledger.events import RecordedEvent
-from qblock.ledger.kept import Kept, PublishedColumn
+from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stamps import ObjectTag
 from qblock.ledger.store import SCHEMA, Store
@@ -43,6 +42,7 @@ from qblock.ledger.stores.postgresql import WRITTEN
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown, check_names, reserved_schema
 from qblock.publish.targets import postgresql_access as access
+from qblock.publish.targets.postgresql_move import move
 from qblock.publish.targets.postgresql_needs import home_of, needs, readers_of
 from qblock.publish.targets.postgresql_tables import (
     MOST_BYTES,
@@ -54,7 +54,7 @@ from qblock.publish.targets.postgresql_tables import (
     pattern_of,
     version_table,
 )
-from qblock.publish.targets.postgresql_view import close, facts_of, run, text
+from qblock.publish.targets.postgresql_view import close, run, text
 from qblock.publish.targets.postgresql_views import Views
 from qblock.publish.targets.protocol import STAYS, Identity, Record, Rows, copied_source, exposure, table_text
 from qblock.spec import Spec
@@ -372,7 +372,7 @@ class PostgresqlTarget:
         """
         view = TableName.parse(last.target or "")
         return retry_with_backoff(
-            connection, self.seconds, last.target or self.view, lambda attempt: self._move(attempt, earlier, view)
+            connection, self.seconds, last.target or self.view, lambda attempt: move(self, attempt, earlier, view)
         )
 
     def finish_move(
@@ -380,52 +380,6 @@ class PostgresqlTarget:
     ) -> None:
         # All of it was done in the transaction of the ledger.
         return None
-
-    def _move(self, attempt: Attempt, earlier: str, view: TableName) -> list[str]:
-        connection, release = attempt.connection, self.spec.release
-        access.lock_private(connection, self.spec, attempt)
-        # From here on readers wait for the end of the transaction.
-        attempt.begin()
-        if earlier != release:
-            self._rename_tables(attempt, earlier)
-        there = facts_of(connection, view.schema or "", [view.name]).get(view.name)
-        if there is None:
-            return []
-        self.views.make_schema(connection)
-        attempt.wants_oids(REPLACE, there.oid)
-        attempt.use_time_left()
-        self.views.move(connection, view.schema or "", view.name)
-        self.views.rename(connection, earlier, there, attempt)
-        reader = LedgerReader(connection)
-        current = reader.pointer(release)
-        if current is None:
-            # It shows nothing; the next publication makes it again.
-            return []
-        kept = reader.reference(release, current)
-        if kept is None:
-            raise QblockError(f"the quantities kept with version {current} are missing: verify the release first")
-        columns = Kept.of_text(kept).columns
-        layout = self.layout(connection, current, columns)
-        if layout is None:
-            raise QblockError(f"the table of version {current} is missing or was altered: verify the release first")
-        self.views.make_all(connection, layout, columns, attempt)
-        self.views.grant(connection)
-        return self.prove(connection)
-
-    def _rename_tables(self, attempt: Attempt, earlier: str) -> None:
-        connection, release = attempt.connection, self.spec.release
-        tables = connection.execute(text("release_tables"), {"pattern": pattern_of(earlier)}).all()
-        attempt.wants_oids(REPLACE, *(table.oid for table in tables))
-        for table in tables:
-            attempt.use_time_left()
-            name = table.name.removesuffix(earlier) + release
-            run(connection, f"ALTER TABLE {SCHEMA}.{quote(table.name)} RENAME TO {quote(name)}")
-            tag = ObjectTag.read(table.comment, earlier)
-            if tag is not None:
-                run(
-                    connection,
-                    f"COMMENT ON TABLE {SCHEMA}.{quote(name)} IS {quote_text(replace(tag, release=release).text)}",
-                )
 
     def _pointer(self, connection: sa.Connection) -> int:
         """The version that the pointer row names; 0, which none has, where it names none."""
