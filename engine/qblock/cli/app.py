@@ -97,10 +97,9 @@ def _named(app: typer.Typer, above: str = "") -> Iterator[tuple[str, CommandInfo
 
 
 EPILOG = (
-    "Exit status: 0 done or nothing to do, 1 a fault outside (connection, disk), 2 the spec, a hierarchy or the "
-    "command line is wrong, 3 refused: nothing safe to publish, or a check failed, 4 another run or process is in the "
-    "way."
-    f"\n\n{epilog(('qblock demo',))}"
+    "Exit status: 0 done, or nothing to do. 1 a fault outside, such as connection or disk. 2 the spec, a hierarchy "
+    "or the command line is wrong. 3 refused: nothing is safe to publish, or a check failed. 4 another run or "
+    f"process is in the way.\n\n{epilog(('qblock demo',))}"
 )
 
 
@@ -115,8 +114,8 @@ def _root(
     debug: bool = typer.Option(
         False,
         "--debug",
-        help="Print the traceback of an error with the database's own text, which may quote the data; only where "
-        "standard error is a terminal. QBLOCK_DEBUG=1 does the same.",
+        help="Print the traceback of an error, with the database's own text. That text may quote the data. This works "
+        "only where standard error is a terminal. QBLOCK_DEBUG=1 does the same.",
     ),
 ) -> None:
     """Options of every command."""

@@ -30,13 +30,13 @@ def compare(
     ] = None,
     definitions: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Further definitions: a YAML file with a `privacy` list as in a spec."),
+        typer.Option(metavar="FILE", help="More definitions: a YAML file with a `privacy` list, as in a spec."),
     ] = None,
     workload: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Count queries whose error each node then has, too: a YAML file in the form of `search.workload`.",
+            help="Also measure the error of count queries at each node: a YAML file in the form of `search.workload`.",
         ),
     ] = None,
     csv: Annotated[
@@ -48,18 +48,20 @@ def compare(
     recoding: Annotated[
         str,
         typer.Option(
-            help="full_domain, or both: what the spec's own models leave of the data at the chosen node and in a "
-            "recoding map, side by side, instead of definitions."
+            help="full_domain, or both. both compares no definitions: it shows what the spec's own models leave of the "
+            "data, at the chosen node beside a recoding map."
         ),
     ] = "full_domain",
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Evaluate many privacy definitions at every node of the lattice; publishes nothing.
+    """Compare privacy definitions at every node of the lattice.
 
-    For each sensitive attribute: the tightest parameter of the usual models, the smallest epsilon against each
-    adversary, and for the definitions of the spec (and of --definitions) which nodes satisfy them and which of them
-    admits strictly more nodes than which.
+    Nothing is published. For each sensitive attribute it shows the tightest parameter of the usual models, and the
+    smallest epsilon against each adversary.
+
+    The definitions are those of the spec and of --definitions. It shows which nodes satisfy each, and which definition
+    admits strictly more nodes than another.
     """
     from qblock.api import compared, nodes_table, write_csv, write_parquet
 

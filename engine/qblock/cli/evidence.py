@@ -40,13 +40,13 @@ COLUMNS = ("time (UTC)", "version", "state", "rows", "node", "chosen")
 FORMS: dict[str, Format] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 """The form of a report, by the suffix of its file."""
 
-ledger = typer.Typer(help="The ledger of releases.", no_args_is_help=True)
+ledger = typer.Typer(help="Upgrade, rekey or convert the ledger of releases, or move one.", no_args_is_help=True)
 
 
 def history(spec: SpecPath, json_: Json = False) -> None:
-    """The ledger of a release: a line for each run, what was asked and satisfied, refusals and their reasons.
+    """Show the ledger: what each run asked, satisfied or refused.
 
-    --json has every event of a run.
+    There is one line for each run. A refusal has its reasons. --json has every event of a run.
     """
     past = load_release(spec).history()
     deliver(past, _history(past), json_)
@@ -149,7 +149,10 @@ def upgrade(
     target: Target,
     json_: Json = False,
 ) -> None:
-    """Upgrade the ledger's schema to the version of this program; does nothing where it is up to date."""
+    """Upgrade the ledger's schema to this version of qblock.
+
+    If the schema is up to date, nothing is done.
+    """
     from qblock.api import Ledger
 
     upgraded = Ledger(target, name_values=True).upgrade()
@@ -169,10 +172,11 @@ def rekey(
     ] = 0,
     json_: Json = False,
 ) -> None:
-    """Give the crosswalk a new key, in one transaction, where the old one may have been read.
+    """Give the crosswalk a new key, if the old one may be known.
 
-    All releases that share the crosswalk move, with everybody in it, people who have left the source too; checks of
-    versions together find what they found before. No run may be in progress there (exit status 4, naming the release).
+    The change is one transaction. All releases that share the crosswalk move, with everybody in it, also people who
+    have left the source. Checks of versions together give the same results as before. No run may be in progress there
+    (exit status 4, naming the release).
     """
     from qblock.api import Ledger
 
@@ -191,9 +195,10 @@ def _rekeyed(rekeyed: Rekeyed) -> Lines:
 
 @ledger.command("retype")
 def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
-    """Convert what is kept of a release to the types that the source's columns have now.
+    """Convert what is kept of a release to new column types.
 
-    Needed after a column's type has changed, which the job refuses: every kept value must read the same in both types.
+    You need this after a column's type has changed, since the job then refuses. Every kept value must read the same in
+    both types.
     """
     retyped = load_release(spec).retype(wait=wait)
     deliver(retyped, _retyped(retyped), json_)
@@ -216,9 +221,10 @@ def move(
     wait: Wait = 0,
     json_: Json = False,
 ) -> None:
-    """Make release NAME the one that SPEC describes: its name, its source, its view, with all versions and evidence.
+    """Move release NAME to the name, source and view of SPEC.
 
-    The chain of events continues under the new name. What readers see now is then shown by the view of SPEC.
+    All its versions and evidence move. The chain of events continues under the new name. The view of SPEC then shows
+    what readers see now.
     """
     moved = load_release(spec).move_from(earlier, wait=wait)
     deliver(moved, _moved(moved, earlier), json_)
@@ -237,11 +243,11 @@ def report(
     spec: SpecPath,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The file; a file of that name is replaced whole."),
+        typer.Option("--output", "-o", metavar="FILE", help="The file to write. If it exists, it is replaced whole."),
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", metavar="FORMAT", help="html, md or json; by default as the file is called."),
+        typer.Option("--format", metavar="FORMAT", help="html, md or json. Default: by the ending of the file's name."),
     ] = None,
     internal: Annotated[
         bool,
@@ -252,28 +258,33 @@ def report(
         ),
     ] = False,
     candidate: Annotated[
-        bool, typer.Option("--candidate", help="Only that, before the first version: what a search finds now.")
+        bool,
+        typer.Option(
+            "--candidate", help="Write only what --internal adds, before the first version: what a search finds now."
+        ),
     ] = False,
     version: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="With --internal: of this version, if it is kept, whether readers see it or not.",
+            help="With --internal: report this version, if it is kept, whether readers see it or not.",
         ),
     ] = None,
     prior: Annotated[
         str | None,
         typer.Option(
-            help="With --internal: a population, as `audit --prior` takes it, for what somebody who knows it believes."
+            help="With --internal: add what a person who knows this population believes. Takes what `audit --prior` "
+            "takes."
         ),
     ] = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """What readers see of the published version, what is promised of it, and what attacks find, in one file.
+    """Write a report of the published version, for its readers.
 
-    For whoever may see the release: it is read from the view and its helper views alone, and a reader's login in the
-    spec's URL suffices. The file needs no network, and has a line to sign. With --internal it is not for readers.
+    One file shows what readers see, what is promised and what attacks find. The report reads the view and its helper
+    views alone, so a reader's login in the spec's URL suffices. The file needs no network, and has a line to sign. With
+    --internal it is not for readers.
     """
     if prior is not None and not (internal or candidate):
         raise InputError("--prior is about an internal report: its figures are of the source; add --internal")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from qblock.api import Checked
 
 hierarchy = typer.Typer(
-    help="Generalization hierarchies: build CSV files, check them against the source, load them as dimension tables.",
+    help="Build, check and load generalization hierarchies.",
     no_args_is_help=True,
 )
 
@@ -26,12 +26,16 @@ def build(
     layout: Annotated[
         str,
         typer.Option(
-            metavar="LAYOUT", help="header (which names the levels), or semicolons without one, as other tools read it."
+            metavar="LAYOUT",
+            help="header: the first line names the levels. semicolons: no header, as other tools read it.",
         ),
     ] = "header",
     json_: Json = False,
 ) -> None:
-    """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
+    """Write every hierarchy of the spec as a CSV file.
+
+    The files have the values that the source holds now.
+    """
     from qblock.api import LAYOUTS
 
     if layout not in LAYOUTS:
@@ -42,7 +46,10 @@ def build(
 
 @hierarchy.command("check")
 def check(spec: SpecPath, json_: Json = False) -> None:
-    """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
+    """Check every hierarchy against the source.
+
+    A hierarchy must be well formed and cover every value. The check lists what is missing.
+    """
     checked = load_release(spec).check_hierarchies()
     deliver(checked, _checked(checked), json_)
 
@@ -55,7 +62,10 @@ def _checked(checked: Checked) -> Lines:
 
 @hierarchy.command("load")
 def load(spec: SpecPath, json_: Json = False) -> None:
-    """Write the hierarchies as dimension tables, which a spec may name: in the schema qblock on PostgreSQL, a file
-    beside the ledger on DuckDB, the schema of private.path on Spark."""
+    """Write the hierarchies as dimension tables.
+
+    A spec may name these tables. They lie in the schema qblock on PostgreSQL, in a file beside the ledger on DuckDB,
+    and in the schema of private.path on Spark.
+    """
     loaded = load_release(spec).load_hierarchies()
     deliver(loaded, ["Loaded: " + ", ".join(loaded.tables)], json_)

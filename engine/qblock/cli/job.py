@@ -38,17 +38,17 @@ Result = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write the result as JSON, however the run ends. A file that is new, empty or the result of an earlier "
-        "run is replaced whole.",
+        help="Write the result as JSON, however the run ends. An empty file, or the result of an earlier run, is "
+        "replaced whole.",
     ),
 ]
-REPLACE = "Replace the file of --result whatever it holds, except for files of the release."
+REPLACE = "Replace the file of --result, whatever it holds. Files of the release are never replaced."
 HookCommand = Annotated[
     str | None,
     typer.Option(
         metavar="COMMAND",
-        help="Run afterwards, however the run ends, with the path of the result file as last argument and without a "
-        "shell. If it fails, that is reported, and neither what was published nor the exit status changes.",
+        help="Run this command afterwards, however the run ends, and without a shell. Its last argument is the path of "
+        "the result file. If it fails, that is reported; what was published and the exit status stay the same.",
     ),
 ]
 HookEnvironment = Annotated[
@@ -56,11 +56,13 @@ HookEnvironment = Annotated[
     typer.Option(
         "--hook-env",
         metavar="NAME",
-        help="An environment variable that the hook gets too, besides PATH, HOME, LANG and the QBLOCK_ variables "
-        "about the run. Repeatable.",
+        help="An environment variable that the hook gets too; repeatable. The hook also gets PATH, HOME, LANG and "
+        "the QBLOCK_ variables about the run.",
     ),
 ]
-HookTimeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="When the hook is stopped.")]
+HookTimeout = Annotated[
+    float, typer.Option(min=0, metavar="SECONDS", help="How long the hook may run before it is stopped.")
+]
 LogFormat = Annotated[
     str | None, typer.Option(metavar="FORMAT", help="Log each step on standard error: text, or json (JSON lines).")
 ]

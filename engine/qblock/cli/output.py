@@ -29,7 +29,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stand
 Verbose = Annotated[
     bool,
     typer.Option(
-        "--verbose", "-v", help="Also how the answer was found: nodes, statements, seconds, figures of detail."
+        "--verbose", "-v", help="Also show how the answer was found: nodes, statements, seconds, figures of detail."
     ),
 ]
 
@@ -37,9 +37,10 @@ Churn = Annotated[
     float | None,
     typer.Option(
         metavar="SHARE",
-        help="The share of the people who come, and leave, in each run (0.01): what a year comes to with other boxes "
-        "and delays, where newcomers come in cohorts; at nodes how long newcomers would wait and how far the view "
-        "would lag (a tenth as many values change), by default as in the runs so far, if there were any.",
+        help="The share of the people who come, and who leave, in each run (0.01). At nodes it shows how "
+        "long newcomers would wait and how far the view would lag, if a tenth as many values change. "
+        "The default there is the share in the runs so far, if there were any. Where newcomers come in "
+        "cohorts, it shows a year with other boxes and delays.",
     ),
 ]
 

@@ -48,17 +48,18 @@ if TYPE_CHECKING:
     from qblock.api import DryRun, Ended, Erased, Planned, Published, Release, Sharing, Verified
     from qblock.cli.job import RunResult
 
-PlanOnly = Annotated[bool, typer.Option("--plan", help="Only show what would be done, step by step; write nothing.")]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be done, step by step, and write nothing.")]
 
 
 def plan(spec: SpecPath, churn: Churn = None, json_: Json = False, quiet: Quiet = False) -> None:
-    """What `release` would do, step by step: exactly the steps that it runs. Writes nothing.
+    """Show what `release` would do, step by step; writes nothing.
 
-    Whatever a run checks before its search is checked, but of versions that lag: then it ends as the run would (exit
-    status 2 or 3).
+    The steps are exactly those that `release` runs. plan makes every check that a run makes before its search, and ends
+    as that run would (exit status 2 or 3). Once a release whose versions are checked together has a version, plan makes
+    only some of these checks.
 
-    Rights that are missing on PostgreSQL are found first, in moments, and listed as statements for an administrator. Of
-    a release that lags and has a version the source is opened: whether enough people wait for another one.
+    Missing rights on PostgreSQL are found first, in moments, and listed as statements for an administrator. If a
+    release lags and has a version, plan opens the source: do enough people wait for another version?
     """
     release = load_release(spec)
     with progress(quiet or churn is None, at_once=False) as report:
@@ -106,8 +107,9 @@ def release(
         bool,
         typer.Option(
             "--dry-run",
-            help="Decide and publish nothing. What a run would come to is in the ledger alone (`history`), since it "
-            "depends on people whom no version shows yet: output and exit status are always the same.",
+            help="Decide, and publish nothing. The ledger alone (`history`) says what a run would come to. "
+            "That depends on people whom no version shows yet, so output and exit status are always the "
+            "same.",
         ),
     ] = False,
     wait: Wait = 0,
@@ -123,18 +125,20 @@ def release(
         typer.Option(
             "--report",
             metavar="FILE",
-            help="Write the report of what is published then, as `qblock report` does. Whether that succeeds changes "
-            "neither what was published nor the exit status.",
+            help="Write the report of what is published then, as `qblock report` does. If that fails, what "
+            "was published and the exit status stay the same.",
         ),
     ] = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """The scheduled job: search, copy, check the copy, publish it behind the view; or refuse and publish nothing.
+    """Publish: search, copy, check the copy, show it in the view.
 
-    Same data and same spec as the published version: nothing to do, exit status 0. If over 20 % of the people changed
-    since the last run, it stops with exit status 3 until you confirm: `versions.confirm` names the digest that the
-    message (and `confirm` of the JSON result) gives.
+    This is the scheduled job. If a check fails, it refuses and publishes nothing. If data and spec are those of the
+    published version, it has nothing to do (exit status 0).
+
+    If over 20 % of the people changed since the last run, it stops with exit status 3 until you confirm. The message,
+    and `confirm` of the JSON result, names a digest: write it as `versions.confirm`.
     """
     log = Log.of(log_format, verbose)
     hooked = Hook.of(hook, hook_timeout, hook_env or ())
@@ -187,10 +191,15 @@ def _published(result: RunResult, what: str, *, verbose: bool = False) -> Lines:
 
 def verify(
     spec: SpecPath,
-    head: Annotated[str | None, typer.Option(help="The last ledger head that you kept.")] = None,
+    head: Annotated[
+        str | None, typer.Option(help="The last ledger head that you kept. It shows whether the ledger's end was cut.")
+    ] = None,
     json_: Json = False,
 ) -> None:
-    """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
+    """Recompute the guarantees and compare them with the ledger.
+
+    They are recomputed from what is published.
+    """
     result = load_release(spec).verify(head=head)
     deliver(result, _verified(result), json_)
     result.raise_problems()
@@ -224,10 +233,10 @@ def rollback(
     log_format: LogFormat = None,
     json_: Json = False,
 ) -> None:
-    """Publish an older version again, after the same checks as a release: its kept copy is recounted.
+    """Publish an older version again, after the checks of a release.
 
-    Its content and guarantees must be those in the ledger, and it must satisfy what the spec asks now. The next
-    `release` publishes the source's data again.
+    Its kept copy is recounted. Its content and guarantees must be those in the ledger, and it must satisfy what the
+    spec asks now. The next `release` publishes the source's data again.
     """
     if plan_:
         planned = load_release(spec).plan_rollback(version, wait=wait)
@@ -256,13 +265,14 @@ def erase(
         list[str] | None, typer.Argument(metavar="[ENTITY]...", help="Values of the entity column, as text.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file with one on each line, in addition to those named.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A file with one value on each line, in addition to those named."),
     ] = None,
     missing: Annotated[
         bool,
         typer.Option(
             "--missing",
-            help="Those whom a version that is kept shows and the source has no more, instead of people who are named.",
+            help="Instead of named people: those whom a kept version shows and the source no longer has.",
         ),
     ] = False,
     confirm: Annotated[
@@ -271,20 +281,21 @@ def erase(
             "--confirm",
             min=0,
             metavar="NUMBER",
-            help="How many are missing (--missing): needed where they are more than a fifth of the people; nothing is "
-            "done if it is another number.",
+            help="With --missing: how many people are missing. Needed if they are more than a fifth of the "
+            "people. If it is another number, nothing is done.",
         ),
     ] = None,
     now: Annotated[
         bool,
         typer.Option(
             "--now",
-            help="They leave at once, with everybody who shares a joint cell with them: a version without them is "
-            "published, and the versions that show them are dropped. How many that are is said, and asked, before.",
+            help="They leave at once, with everybody who shares a joint cell with them. A version without them is "
+            "published, and the versions that show them are dropped. It first says how many people these are, and "
+            "asks.",
         ),
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Ask nobody whether they are to leave at once (--now): for scripts.")
+        bool, typer.Option("--yes", help="With --now: do not ask before they leave at once. For scripts.")
     ] = False,
     plan_: PlanOnly = False,
     wait: Wait = 0,
@@ -292,17 +303,17 @@ def erase(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """People withdraw from a release that names its entities.
+    """Let people withdraw from a release that names its entities.
 
-    Without --now they wait until enough people of their block withdraw, and leave together with a later release: if one
-    person left alone, whoever kept the version before would learn their value. Copies that readers have made cannot be
-    recalled. People are named exactly, by the text of the entity column; where a name is nobody's, nothing is done.
+    Without --now people wait until enough people of their group withdraw. They leave together with a later release. If
+    one person left alone, anybody who kept the version before would learn their value. Copies that readers have made
+    cannot be recalled. Name people exactly, by the text of the entity column. If a name is nobody's, nothing is done.
 
-    --missing finds them by itself. Where more than a fifth of the people are missing, the source may be wrong: exit
-    status 3 without --confirm, and always where it is empty.
+    --missing finds people by itself. If more than a fifth of the people are missing, the source may be wrong. Then it
+    stops with exit status 3 unless you give --confirm. If the source is empty, it always stops.
 
-    --now takes whole joint cells, with people who did not withdraw. So it says how many that are and asks; where nobody
-    can be asked, exit status 2 without --yes. With --plan it only says so.
+    --now takes whole joint cells, with people who did not withdraw. It says how many these are, and asks. If nobody can
+    be asked, it stops with exit status 2 unless you give --yes. With --plan it only says how many.
     """
     log = Log.of(log_format, False)
     loaded = load_release(spec)
@@ -349,9 +360,10 @@ def _erased(erasure: Erased, *, missing: bool) -> Lines:
 
 
 def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
-    """Take the view away from its readers at once; versions, ledger and crosswalk stay.
+    """Take the view away from its readers at once.
 
-    `release` and `rollback` refuse from then on; `release --force` publishes it again.
+    Versions, ledger and crosswalk stay. From then on `release` and `rollback` refuse; `release --force` publishes
+    again.
     """
     retired = load_release(spec).retire(wait=wait)
     deliver(retired, _retired(retired), json_)

@@ -81,22 +81,27 @@ def _threshold(said: str) -> Any:
 def search(
     spec: SpecPath,
     strategy: Annotated[
-        str | None, typer.Option(help="chains, incognito or exhaustive; else what the spec says.")
+        str | None, typer.Option(help="chains, incognito or exhaustive. Default: what the spec says.")
     ] = None,
     nodes: Annotated[
         str | None,
         typer.Option(
-            help="minimal: list every minimal node, not ten of them; or all: every node with verdict, tightest values "
-            "and metrics."
+            help="minimal: list every minimal node, not only ten. all: list every node with its verdict, "
+            "tightest values and metrics."
         ),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain-sql", help="Print the statements of a node for each engine instead.")
+        bool, typer.Option("--explain-sql", help="Print the SQL of a node for each engine instead.")
     ] = False,
-    node: Annotated[str | None, typer.Option(help="The node of --explain-sql: a=2,b=1, or 2,1, bottom or top.")] = None,
+    node: Annotated[
+        str | None, typer.Option(help="The node of --explain-sql: a=2,b=1 or 2,1, or bottom, or top.")
+    ] = None,
     within: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Take the best that was come to after 60s, 5m, 1h; else what the spec says."),
+        typer.Option(
+            metavar="TIME",
+            help="Stop after this time (60s, 5m, 1h), and take the best so far. Default: what the spec says.",
+        ),
     ] = None,
     explore: Annotated[
         Path | None,
@@ -111,10 +116,11 @@ def search(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the minimal nodes of the generalization lattice that satisfy the spec, and the one to publish.
+    """Find how much detail the spec lets you publish.
 
-    Publishes nothing. A node is one level per quasi-identifier: 0 publishes values as they are, the highest level
-    publishes *. A minimal node satisfies every privacy model, and none that keeps more detail does.
+    Search publishes nothing. It finds the minimal nodes, and the one to publish. A node is one level per
+    quasi-identifier: level 0 shows values as they are, the highest level shows *. A minimal node satisfies every
+    privacy model, and no node that keeps more detail does.
     """
     if nodes not in (None, "minimal", "all"):
         raise InputError(f"--nodes {nodes}: valid: minimal, all")
@@ -265,7 +271,7 @@ def audit(
         list[str] | None, typer.Option("--sensitive", "-s", help="A sensitive attribute; once for each.")
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="List the models too that the spec does not ask for. --json has them always.")
+        bool, typer.Option("--all", help="Also list models that the spec does not ask for. --json always has them.")
     ] = False,
     taxonomy: Annotated[
         list[str] | None,
@@ -279,43 +285,51 @@ def audit(
         list[str] | None,
         typer.Option(
             metavar="NAME=NUMBER",
-            help="How near numbers of a sensitive attribute are alike to an attacker (a twentieth of their range).",
+            help="The distance within which numbers of a sensitive attribute are alike to an attacker. Default: a "
+            "twentieth of their range.",
         ),
     ] = None,
     adversary: Annotated[
         str | None,
-        typer.Option(help="bayes: also what somebody who knows a population comes to believe of people; with --prior."),
+        typer.Option(
+            help="bayes: also show what a person who knows a population comes to believe of people. Needs --prior."
+        ),
     ] = None,
     prior: Annotated[
         str | None,
         typer.Option(
-            help="The population: table (the source itself), schema.table of its database with the quasi-identifiers "
-            "and the sensitive attribute, or the path of a CSV file with these columns and weight."
+            help="The population: table (the source itself), schema.table of its database, or the path of a CSV file. "
+            "Its columns are the quasi-identifiers and the sensitive attribute; of a CSV file, weight too."
         ),
     ] = None,
-    rho1: Annotated[str | None, _threshold("A breach: a belief from below this (0.1) ...")] = None,
-    rho2: Annotated[str | None, _threshold("... to above this (0.5), or falling the same way.")] = None,
+    rho1: Annotated[str | None, _threshold("A breach: a belief rises from below this (0.1) ...")] = None,
+    rho2: Annotated[str | None, _threshold("... to above this (0.5), or falls the same way.")] = None,
     delta: Annotated[
-        str | None, _threshold("Positive disclosure: the own value believed with more than 1 - this (0.1).")
+        str | None, _threshold("Positive disclosure: a person's own value is believed with more than 1 - this (0.1).")
     ] = None,
     epsilon: Annotated[
-        str | None, _threshold("Negative disclosure: another value believed with less than this (0.1).")
+        str | None, _threshold("Negative disclosure: another value is believed with less than this (0.1).")
     ] = None,
     counts: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --node: write its frequency set as Parquet: labels, sensitive values and how often each "
-            "combination occurs. PRIVATE: of a fine node these are people; readable by you alone.",
+            help="With --node: write the node's frequency set as Parquet, readable by you alone. It has labels, "
+            "sensitive values and how often each combination occurs. PRIVATE: of a fine node these are people.",
         ),
     ] = None,
-    factor: Annotated[str | None, _threshold("Count the people of whom a belief changes by more (2).")] = None,
+    factor: Annotated[
+        str | None, _threshold("Count the people of whom a belief changes by more than this factor (2).")
+    ] = None,
     json_: Json = False,
 ) -> None:
-    """The tightest parameter of every model, attacks and utility at a node, or of any table as it stands.
+    """Measure a node, or any table, by every model and attack.
 
-    Of a spec its own models are listed, with a verdict; --all adds the others. Without --node: the pinned node of the
-    spec, or its recoding map, else the table as it is (bottom). A population for --url --table holds its labels.
+    The audit gives the tightest parameter of every model, attacks and utility. With a spec it lists the spec's own
+    models, with a verdict; --all adds the others.
+
+    Without --node it takes the spec's pinned node, or its recoding map, else the table as it is (bottom). A population
+    for --url and --table holds the table's labels.
     """
     from qblock.api import Attacker, BayesAdversary, audit_table, write_parquet
 
@@ -437,10 +451,12 @@ def _pairs(option: str, given: list[str] | None) -> list[tuple[str, str]]:
 
 
 def check(spec: SpecPath, json_: Json = False) -> None:
-    """Hold what the spec takes for granted against the data: a figure and a remedy for each finding, the worst first.
+    """Check the spec's assumptions against the data.
 
-    Columns that tell what generalization hides, or that single out rows, stop a release (exit status 3) unless the spec
-    accepts them: `accept: [{check: determines, column: birth_year, of: age, because: "..."}]`. Publishes nothing.
+    Each finding has a figure and a remedy; the worst comes first. Nothing is published.
+
+    Columns that tell what generalization hides, or that single out rows, stop a release (exit status 3). The spec can
+    accept them: `accept: [{check: determines, column: birth_year, of: age, because: "..."}]`.
     """
     checked = load_release(spec).check()
     deliver(checked, _findings(checked), json_)
@@ -460,25 +476,30 @@ def grants(
         str | None,
         typer.Option(
             metavar="ROLE",
-            help="A role that is to read the ledger (`qblock history`, and its views), and nothing else that is "
-            "private: no reader of the release.",
+            help="A role that reads the ledger (`qblock history`, and its views) and nothing else that is private. It "
+            "must not be a reader of the release.",
         ),
     ] = None,
     job: Annotated[
         str | None,
         typer.Option(
             metavar="ROLE",
-            help="The login that the job will have, where the URL of the spec is that of an administrator who looks "
-            "ahead; it need not exist yet.",
+            help="The login that the job will have, if the URL of the spec is an administrator's. The login need not "
+            "exist yet.",
         ),
     ] = None,
     json_: Json = False,
 ) -> None:
-    """The SQL that the job's login, its readers and officers need on PostgreSQL: no more and no less. Changes nothing.
+    """Print the rights that the job, readers and officers need.
 
-    An administrator runs it as it is printed: qblock grants SPEC | psql DATABASE. It fits the database as it is now:
-    CREATE on the database is asked for only where a schema is missing, and columns of the source are named one by one.
-    On DuckDB, whose files have no rights, it says which files the job must write and readers must read, or must not.
+    On PostgreSQL it prints SQL, with no more and no less than they need. It changes nothing. An administrator runs the
+    SQL as printed: qblock grants SPEC | psql DATABASE.
+
+    The SQL fits the database as it is now. It asks for CREATE on the database only where a schema is missing. It names
+    columns of the source one by one.
+
+    DuckDB files have no rights. There it lists the files that the job must write, and those that readers must read, or
+    must not.
     """
     rights = load_release(spec).grants(job=job, officer=officer)
     if rights.sql and not json_:

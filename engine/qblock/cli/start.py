@@ -50,7 +50,10 @@ def demo(
         str | None, typer.Option(help="A PostgreSQL database to write the people to, instead of a DuckDB file.")
     ] = None,
 ) -> None:
-    """Make up census-like people, write them to a warehouse, and run the release job on them, explaining each step."""
+    """Make up people and publish them, explaining each step.
+
+    The demo writes census-like people to a warehouse and runs the release job on them.
+    """
     from qblock.api import run_demo
 
     run_demo(Path(directory), rows=rows, seed=seed, url=url, console=console(markup=True))
@@ -71,27 +74,31 @@ def init(
     entity: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN|none", help="Who a row is about; else what the columns tell, asked where in doubt."
+            metavar="COLUMN|none",
+            help="The column that says whose a row is. Default: what the columns tell; in doubt you are asked.",
         ),
     ] = None,
     sensitive: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN|none",
-            help="A column that nobody may learn about a person; again for each. Else asked, or left open as `???`.",
+            help="A column that nobody may learn about a person; repeatable. Default: you are asked, or `???` is "
+            "left open.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: what needs a decision is left open.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing, and leave open what needs a decision.")] = False,
     json_: Json = False,
 ) -> None:
-    """Profile a table, propose a role for each column, and write a spec and hierarchy files to edit.
+    """Profile a table and write a first spec to edit.
 
-    The spec says who a row is about: a column that looks like an identifier and differs from row to row (one row per
-    person), or repeats (several). Where several columns may say it, you are asked on a terminal (not with --json);
-    elsewhere the best guess is written where it is clear, and the candidates are comments where none is.
+    init proposes a role for each column, and writes the spec and its hierarchy files.
 
-    Which columns are sensitive is never guessed into a spec that runs: you are asked, or `???` stands where you decide.
+    The spec names the person column, which looks like an identifier. If it differs from row to row, each person has one
+    row; if it repeats, a person has several. If several columns may name people, you are asked on a terminal, but not
+    with --json. Elsewhere a clear best guess is written. If no guess is clear, the candidates are comments.
+
+    init never decides for you which columns are sensitive. You are asked, or `???` stands where you decide.
     """
     from qblock.api import propose_spec
 
@@ -124,10 +131,13 @@ def _shown(url: str) -> str:
 def schema(
     of: Annotated[
         str | None,
-        typer.Option("--of", metavar="ANSWER", help="That of what a command prints with --json instead: search, ..."),
+        typer.Option("--of", metavar="ANSWER", help="The answer: what this command prints with --json (search, ...)."),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of the spec, for editors; or with --of that of an answer, for programs."""
+    """Print the JSON Schema of the spec, for editors.
+
+    With --of it prints the schema of an answer, for programs.
+    """
     from qblock.api import answer_schema, json_schema
 
     answer(json_schema() if of is None else answer_schema(of))
