@@ -87,7 +87,7 @@ def test_people_see_the_same(warehouse, qblock, spec, strategy: str) -> None:
     ran = qblock("search", file, "--strategy", strategy, "--nodes", "all")
     found = qblock("search", file, "--strategy", strategy, "--json").json
     assert ran.status == 0
-    assert "6 rows; a lattice of 8 nodes" in ran.out
+    assert "6 rows. Of 8 nodes" in ran.out
     assert f"({strategy})" in ran.out
     assert "Minimal nodes" in ran.out
     assert "All nodes" in ran.out
@@ -175,7 +175,7 @@ def test_the_remedy_of_a_refusal_passes(warehouse, qblock, spec, privacy) -> Non
     url = warehouse("people", PEOPLE)
     refused = qblock("search", spec(url, "people", ATTRIBUTES, privacy), "--quiet")
     assert refused.status == 3
-    assert refused.out.startswith("Nothing can be published as the spec asks.")
+    assert refused.out.startswith("Nothing can be published under this spec.")
     lines = re.findall(r"`- (\w+: \{.*?\})`", refused.err)
     # Of a model with two parameters there is no single number.
     assert bool(lines) == (len(next(iter(privacy[0].values()))) == 1)

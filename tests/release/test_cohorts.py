@@ -131,7 +131,7 @@ def test_plan_says_when_a_cohort_closes(make_job: MakeJob) -> None:
     job = cohort_job(make_job, within=2, box=6)
     job.begin()
     come(job, range(5))
-    assert "5 newcomers for a cohort, which closes with 6 or more wait" in changes_of(job).why
+    assert "5 newcomers (a cohort needs 6) wait" in changes_of(job).why
     come(job, range(5, 9))
     assert (changes_of(job).tried, changes_of(job).closing) == (True, 9)
     assert "a cohort of 9 newcomers closes" in changes_of(job).why

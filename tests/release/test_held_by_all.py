@@ -133,7 +133,7 @@ def test_a_pinned_node_is_refused_with_a_remedy_of_nodes(make_job: MakeJob) -> N
 def test_a_value_that_all_people_hold(make_job: MakeJob, search: dict[str, Any]) -> None:
     visits = [*COMMON, *((f"p{i}", age, "z") for i, age in enumerate((21, 21, 31, 31, 45, 45)))]
     job = job_of(make_job, visits, search=search)
-    with pytest.raises(Refused, match="Leave the rows with a value that everybody has out") as refused:
+    with pytest.raises(Refused, match="Publish from a view of the source that leaves out the rows") as refused:
         job.run()
     assert "search.node" not in str(refused.value)
     job.change("DELETE FROM people WHERE value = 'z'")

@@ -100,16 +100,14 @@ def test_where_larger_boxes_fail_too(make_job: MakeJob) -> None:
         job.run()
 
 
-ROOM = (
-    "from a box of fewer than 6 people nobody who left can go before the box is stale, since 3 go together and 3 stay"
-)
+ROOM = "nobody who left can go from a box of fewer than 6 people before the box is stale: 3 go together, and 3 stay"
 
 
 def test_a_plan_says_what_larger_boxes_would_buy(make_job: MakeJob) -> None:
     job = map_job(make_job)
     (note,) = [note for note in preview(job.spec).notes if "nobody who left" in note]
     assert note.startswith(ROOM)
-    assert "`search: {box: {least: 12}}`, written before the first version" in note
+    assert "write `search: {box: {least: 12}}` before the first version" in note
     for settings in (
         {"search": {**SEARCH, "box": {"least": 6}}},
         {"search": {"choose_by": "loss"}},

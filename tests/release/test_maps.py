@@ -292,7 +292,7 @@ def test_a_search_and_an_audit_are_of_the_map_that_is_named(make_job: MakeJob) -
     release = qblock.Release(job.set(search=NAMED).spec)
     found = release.search().to_dict()
     assert (found["choice"], found["optimality"], found["looked_at_sensitive"]) == ("pinned", "pinned", None)
-    assert found["why"].startswith("the recoding map of version 1 is named")
+    assert found["why"].startswith("the recoding map of version 1 was checked")
     for figure in ("boxes", "attributes", "metrics", "tightest", "suppressed"):
         assert found["chosen"][figure] == searched["chosen"][figure], figure
     assert found["chosen"]["attributes"] == made.search["attributes"]

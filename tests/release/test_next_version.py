@@ -51,11 +51,11 @@ def test_newcomers_are_counted_against_the_cohorts_of_their_blocks(make_job: Mak
     job.begin()
     found = changes(job)
     assert (found["newcomers"], found["tried"]) == (0, False)
-    assert found["why"] == "as far as sizes tell no version would be tried: nobody came, left or changed"
+    assert found["why"] == "no version would be tried: nobody came, left or changed"
     insert(job, "t:q:a u:r:a v:r:b")
     found = changes(job)
     assert (found["newcomers"], found["blocks"], found["closing"], found["cohorts"]) == (3, 2, 0, [3, 3])
-    assert found["why"] == ("no batch is full, as far as sizes tell: 3 newcomers in 2 blocks (closing at 3) wait")
+    assert found["why"] == ("no batch is full: 3 newcomers in 2 blocks (a batch needs 3) wait")
     assert job.run().status == "unchanged"
     insert(job, "w:r:b")
     found = changes(job)
@@ -74,8 +74,8 @@ def test_no_value_of_who_waits_is_looked_at(make_job: MakeJob, values: str, stat
     found = changes(job)
     assert (found.pop("newcomers"), found.pop("blocks"), found.pop("tried")) == (2, 1, True)
     assert found.pop("why") == (
-        "as far as sizes tell a new version would be tried: batches of 2 newcomers in 1 block close; whether they pass "
-        "depends on values, which plan does not look at"
+        "by sizes alone, a new version would be tried: batches of 2 newcomers in 1 block close; whether they pass "
+        "depends on values, which plan does not read"
     )
     assert {name: n for name, n in found.items() if n} == {"closing": 2, "closing_blocks": 1, "looked_at": 1}
     assert job.run().status == status
@@ -94,7 +94,7 @@ def test_leavers_and_changed_values_are_counted(make_job: MakeJob) -> None:
         0,
         0,
     ]
-    assert found["why"] == "no batch is full, as far as sizes tell: 1 leaver and 2 changed values wait"
+    assert found["why"] == "no batch is full: 1 leaver and 2 changed values wait"
     assert job.run().status == "unchanged"
     delete(job, "p01", "p04", "p05")
     found = changes(job)
@@ -134,7 +134,7 @@ def test_a_plan_writes_nothing(make_job: MakeJob, capsys: pytest.CaptureFixture[
     assert run(["plan", path]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Levels: block 0, as version 1" in out
-    assert "Changes: as far as sizes tell a new version would be tried: batches of 2 newcomers in 1 block" in out
+    assert "Changes: by sizes alone, a new version would be tried: batches of 2 newcomers in 1 block" in out
     assert (state(job), history(job.spec)["events"]) == before
     assert "t:q" not in out
 
@@ -194,4 +194,4 @@ def test_another_spec_makes_a_version(make_job: MakeJob) -> None:
     job.set(privacy=[{"k_anonymity": {"k": 2}}])
     found = changes(job)
     assert found["tried"]
-    assert found["why"].startswith("the spec is another one than that of version 1")
+    assert found["why"].startswith("a new version would be tried, since the spec is not that of version 1")

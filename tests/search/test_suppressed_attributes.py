@@ -187,20 +187,19 @@ def test_the_search_says_it(crowd: Any, tmp_path: Path, capsys: pytest.CaptureFi
     parts, answer = said(url, attributes, tmp_path, capsys, 60)
     age = answer["suppressed_attributes"][0]
     assert (age["shown_at"], age["level"], age["rows_to_suppress"]) == (None, 2, 103)
-    assert parts[1].startswith(
-        "no node that shows it satisfies; with age level 2 instead, 103 rows would have to be suppressed"
-    )
+    assert parts[1].startswith("no node that shows it satisfies. At age level 2, 103 rows would have to be suppressed.")
     parts, answer = said(url, attributes, tmp_path, capsys, 1)
     assert (len(parts), answer["suppressed_attributes"]) == (1, [])
     parts, answer = said(url, attributes, tmp_path, capsys, 12, search={"choose_by": "loss"})
     assert answer["suppressed_attributes"]
     for part, entry in zip(parts[1:], answer["suppressed_attributes"], strict=True):
         node = ", ".join(f"{n} level {m}" for n, m in zip(("age", "place", "sex"), entry["shown_at"], strict=True))
-        assert part.startswith(f"{node} shows it and satisfies; a weight for {entry['attribute']} (search.weights")
+        assert part.startswith(f"a node that satisfies shows it, {node}. Pin that node with search.node; or give")
+        assert f" {entry['attribute']} a weight (search.weights, with choose_by" in part
     parts, answer = said(url, attributes, tmp_path, capsys, 30, search={"choose_by": "loss", "answer": "best"})
     unknown = [entry for entry in answer["suppressed_attributes"] if entry["shown_at"] is None]
     assert unknown
     rows = unknown[0]["rows_to_suppress"]
     name = unknown[0]["attribute"]
-    text = f"no node that shows it is known to satisfy; with {name} level {unknown[0]['level']} instead, {rows} rows"
+    text = f"no node that shows it is known to satisfy. At {name} level {unknown[0]['level']}, {rows} rows"
     assert any(part.startswith(text) for part in parts)

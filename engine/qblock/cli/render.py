@@ -130,8 +130,8 @@ def forecast_lines(forecast: Forecast, names: Sequence[str] = ()) -> Lines:
     """How long newcomers would wait at some nodes, and how far the view would lag. names: of the quasi-identifiers."""
     churn = forecast.churn
     title = (
-        f"Forecast for 52 runs, in each of which {churn.coming:.2%} of the people come, {churn.leaving:.2%} leave and "
-        f"{churn.changing:.2%} change"
+        f"Forecast for 52 runs. In each run {churn.coming:.2%} of the people come, {churn.leaving:.2%} leave and "
+        f"{churn.changing:.2%} change."
     )
     columns = ["node", "blocks", "wait", "longest wait", "lag", "most lag", "never shown"]
     rows = [
@@ -145,7 +145,7 @@ def forecast_lines(forecast: Forecast, names: Sequence[str] = ()) -> Lines:
         for expected in forecast.nodes
     ]
     yield table(title, columns, rows)
-    yield "wait: of newcomers, in runs; lag: share of the rows not shown as they are; never shown: of newcomers"
+    yield "wait: runs until newcomers are shown; lag: rows not shown as they are; never shown: newcomers"
     node = ",".join(map(str, forecast.recommended))
     if names:
         node = ", ".join(f"{name} level {level}" for name, level in zip(names, forecast.recommended, strict=True))
@@ -156,8 +156,8 @@ def frontier_lines(frontier: Frontier) -> Lines:
     """What a year comes to with each choice of boxes and delay, and which one to make."""
     churn, chosen = frontier.churn, frontier.recommended
     title = (
-        f"Frontier: {frontier.runs} runs of {frontier.people:,} people, in each of which {churn.coming:.2%} come and "
-        f"{churn.leaving:.2%} leave"
+        f"Frontier: {frontier.runs} runs of {frontier.people:,} people. In each run {churn.coming:.2%} come and "
+        f"{churn.leaving:.2%} leave."
     )
     columns = ["", "least box", "within", "loss", "not shown", "left", "error", "unweighted", "versions"]
     rows = [
@@ -173,14 +173,14 @@ def frontier_lines(frontier: Frontier) -> Lines:
     ]
     yield table(title, columns, rows)
     yield (
-        "*: as the spec is; within: runs until newcomers are shown; not shown: of the people present, on average; "
-        "left: rows of people who left; error: the median of many counts, with rows weighted and not"
+        "*: the spec as it is; within: runs until newcomers are shown; not shown: people present who are not shown, on "
+        "average; left: rows of people who left; error: the median of many counts, with rows weighted and not"
     )
     yield from (f"{text}." for text in frontier.assumes)
     if chosen is None:
         yield f"Recommended: none ({frontier.why})"
     elif chosen.today:
-        yield f"Recommended: as the spec is ({frontier.why})"
+        yield f"Recommended: the spec as it is ({frontier.why})"
     else:
         today = next((row for row in frontier.rows if row.today), None)
         larger = today is not None and chosen.least != today.least

@@ -151,7 +151,7 @@ def _write_explorer(release: Release, path: Path, *, quiet: bool) -> None:
         page = release.explorer(progress=report)
     with private_output(path) as file:
         file.write(page.encode())
-    display([f"Written: {path}. Open it in a browser. Internal: it tells of the source, so keep it from readers."])
+    display([f"Written: {path}. Open it in a browser. Keep it from readers: it shows internal facts of the source."])
 
 
 def _searched(result: Searched, unit: str, spec: str, *, every: bool, verbose: bool) -> Lines:
@@ -160,7 +160,7 @@ def _searched(result: Searched, unit: str, spec: str, *, every: bool, verbose: b
 
     chosen = result.chosen
     if chosen is None:
-        yield "Nothing can be published as the spec asks."
+        yield "Nothing can be published under this spec."
     else:
         yield publishable(result.rows, chosen, unit)
         if chosen.levels is None:
@@ -200,8 +200,8 @@ def _details(result: Searched, *, every: bool) -> Lines:
     """How the answer came about, and its figures, for whoever works with the lattice."""
     yield ""
     yield (
-        f"{result.rows:,} rows; a lattice of {result.nodes_total:,} nodes, {result.nodes_evaluated:,} of them "
-        f"evaluated with {result.queries:,} statements in {result.seconds:.1f} s ({result.strategy})"
+        f"{result.rows:,} rows. Of {result.nodes_total:,} nodes {result.nodes_evaluated:,} were evaluated, with "
+        f"{result.queries:,} statements in {result.seconds:.1f} s ({result.strategy})."
     )
     yield result.why
     chosen = result.chosen
@@ -246,15 +246,14 @@ def _suppressed_words(column: SuppressedAttribute, result: Searched) -> str:
         levels = zip(result.quasi_identifiers, column.shown_at, strict=True)
         node = ", ".join(f"{of} level {level}" for of, level in levels)
         return said + (
-            f"{node} shows it and satisfies; a weight for {name} (search.weights, with choose_by loss, precision or "
-            "non_uniform_entropy) may choose it, and search.node does"
+            f"a node that satisfies shows it, {node}. Pin that node with search.node; or give {name} a weight "
+            "(search.weights, with choose_by loss, precision or non_uniform_entropy), which may choose it."
         )
     every = result.choice == "minimal" and result.optimality not in ("best", "within")
-    said += "no node that shows it satisfies" if every else "no node that shows it is known to satisfy"
+    said += "no node that shows it satisfies." if every else "no node that shows it is known to satisfy."
     if column.rows_to_suppress is None:
         return said
-    suppressed = f"{column.rows_to_suppress:,} rows would have to be suppressed"
-    return f"{said}; with {name} level {column.level} instead, {suppressed}"
+    return f"{said} At {name} level {column.level}, {column.rows_to_suppress:,} rows would have to be suppressed."
 
 
 def audit(

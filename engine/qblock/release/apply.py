@@ -195,7 +195,7 @@ class CheckDisclosure(Step):
 
     def describe(self) -> str:
         if not self.insensitive:
-            return "Apart from the sensitive ones, no column is published as it is."
+            return "No column is published unchanged, except the sensitive ones."
         return f"Stop if {', '.join(self.insensitive)}, published unchanged, nearly single out rows."
 
     def perform(self, run: Run) -> None:
@@ -309,13 +309,13 @@ class CheckEarlierVersions(Step):
     def describe(self) -> str:
         if self.current is None:
             return "No version is published yet: nothing to compare with."
-        again = "publish it again even then" if self.force else "stop there if nothing has changed"
+        again = "publish again even if nothing has changed" if self.force else "stop if nothing has changed"
         if self.joint != "none" and self.entity:
             changed = f"check all versions ever published together ({self.joint})"
         elif self.joint == "none":
-            changed = "versions together are not protected (versions.joint: none)"
+            changed = "else go on; versions are not protected together (versions.joint: none)"
         else:
-            changed = "refuse changed data, since versions together would not be protected"
+            changed = "refuse changed data, since versions would not be protected together"
         return f"Compare with version {self.current}; {again}; {changed}."
 
     def perform(self, run: Run) -> Restart | None:

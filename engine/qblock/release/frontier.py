@@ -65,19 +65,19 @@ MOST_HIDDEN, MOST_WAIT = 0.05, 26
 LEAST_GONE = 0.1
 """Of the people who were shown and left, the share that is gone after a year where leavers go at all."""
 ASSUMED = (
-    "Simulated with {}: whoever comes is like somebody of the table, everybody leaves with the same chance in each "
-    "run, nobody comes back and no value changes"
+    "Simulated with {}. Newcomers are like people of the table. Everybody leaves with the same chance in each run. "
+    "Nobody comes back, and no value changes"
 )
 AS_IT_IS, AS_SHOWN = "the values of the table", "values drawn as version {} shows them"
 BOXES_STAY = "The boxes of version {} stay, so that only the delay is a choice"
-DRAWN = "Of {} people {} were drawn; with all of them boxes are finer, and the loss is less"
-NO_GUARDS = "Who guards a predicate is not looked at"
+DRAWN = "{1} of {0} people were drawn. With all of them boxes are finer, and the loss is less"
+NO_GUARDS = "The simulation ignores who guards a predicate"
 BEST = (
-    "the least loss of the choices with which newcomers and leavers both move, at most {} of the people are not shown "
-    "in any run, and nobody waits longer than {} runs"
+    "the least loss of the choices where newcomers and leavers both move, at most {} of the people are not shown in "
+    "any run, and nobody waits longer than {} runs"
 )
-NONE_MOVES = "no choice moves: with none newcomers come and leavers go within a year; take larger boxes, or a smaller k"
-NONE_WITHIN = "of the choices that move none keeps to at most {} not shown in any run and {} runs of waiting"
+NONE_MOVES = "no choice lets newcomers come and leavers go within a year. Take larger boxes, or a smaller k"
+NONE_WITHIN = "no choice that moves keeps people not shown within {} in every run, and waits within {} runs"
 
 Told = Callable[[int, int], None]
 """Is told how many years are simulated, and how many are left."""

@@ -100,10 +100,10 @@ class CheckPrivateState(Step):
     joint: bool
 
     def describe(self) -> str:
-        more = ", or the crosswalk" if self.joint else ""
+        more = ", and in the crosswalk" if self.joint else ""
         return (
-            f"Refuse if what is published or kept of {self.release}{more} has a version that the ledger does not know, "
-            "or an event of it is missing or was altered."
+            f"Check that the ledger knows every version that is published or kept of {self.release}{more}, and that no "
+            "event is missing or altered; else refuse."
         )
 
     def perform(self, job: Job) -> None:

@@ -47,22 +47,22 @@ from qblock.versions.pending.state import read_state
 from qblock.versions.people import turnover
 
 CORE = (
-    "versions lag by the core of the rules alone: newcomers come in batches, whole joint cells go, and values stay as "
-    "first shown, since {} (docs/steady-job.md)"
+    "versions lag by the core of the rules alone, since {}. Newcomers come in batches, whole joint cells go, and "
+    "values stay as first shown (docs/steady-job.md)"
 )
 TOO_FEW = "no node satisfies the spec: it needs blocks of at least {} {}, and the source has {}. Ask for less"
 NOT_LOOKED = (
-    "neither the source nor what is kept was looked at, since a run would end at the rights that are missing; plan "
-    "again when they are granted"
+    "a run would end at the missing rights, so plan looked neither at the source nor at what is kept. Plan again when "
+    "the rights are granted"
 )
-NO_STATE = "what waits was not looked at: no state is kept of what the versions show; the next run says what it finds"
-ANOTHER_SPEC = "the spec is another one than that of version {}: a new version would be tried; {}"
+NO_STATE = "plan cannot say what waits: no state is kept of what the versions show. The next run says what it finds"
+ANOTHER_SPEC = "a new version would be tried, since the spec is not that of version {}; {}"
 GIVE_CHURN = (
-    "--churn 0.01 says how long newcomers would wait at each node, and how far the view would lag, if 1 % of the "
+    "add --churn 0.01 to see how long newcomers would wait at each node, and how far the view would lag, if 1 % of the "
     "people came and left in each run"
 )
 GIVE_CHURN_OF_COHORTS = (
-    "--churn 0.01 says what a year comes to with other boxes and delays, if 1 % of the people came and left in each run"
+    "add --churn 0.01 to see a year with other boxes and delays, if 1 % of the people came and left in each run"
 )
 
 

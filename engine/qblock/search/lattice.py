@@ -23,12 +23,12 @@ SLACK = 1e-10
 OPEN, PASSED, FAILED = 0, 1, -1
 Ask = Callable[[Sequence[Node]], list[bool]]
 """Decides open nodes, and what follows from them; their verdicts."""
-MONOTONE = "The condition is monotone here, so that what was not asked follows from the verdict of another node."
+MONOTONE = "The condition is monotone here: verdicts on nodes that were not evaluated follow from the others."
 SCANNED = (
-    "The condition is not monotone here, so that every node was decided on its own{pruned}: "
-    "the minimal nodes are complete, but a generalization of one need not satisfy."
+    "The condition is not monotone here, so every node was decided on its own{pruned}. "
+    "The minimal nodes are complete, but a generalization of one may fail."
 )
-BEST = "Only a best node was asked for: what cannot be better than one that was measured was left undecided."
+BEST = "Only a best node was searched for. Nodes that cannot be better than a measured one were left undecided."
 PRUNED = ", except nodes with too small blocks"
 
 
@@ -314,7 +314,7 @@ class LatticeState:
         elif optimality == "minimal":
             why = MONOTONE
         elif self.monotone:
-            why = "Every node was decided on its own, without the use of monotonicity."
+            why = "Every node was decided on its own; monotonicity was not used."
         else:
             why = SCANNED.format(pruned=PRUNED if pruned and self.evaluator.sizes_monotone else "")
         return Outcome(

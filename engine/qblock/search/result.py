@@ -127,16 +127,16 @@ def verdict_of(recoded: Recoded | None, *, searched: bool) -> tuple[Assessment |
     """The verdict over the boxes of a map, and where it comes from in words. searched: whether there was a search for
     a node, too."""
     if recoded is None and not searched:
-        return None, "the most general labels do not satisfy the spec: there is no map"
+        return None, "there is no map: the most general labels do not satisfy the spec"
     if recoded is None:
-        return None, "neither the most general labels nor a node of the lattice satisfies the spec: there is no map"
+        return None, "there is no map: neither the most general labels nor any node of the lattice satisfies the spec"
     assessment = recoded.assessment
     if not assessment.satisfied:
         return assessment, f"the map, whose cuts were chosen by block sizes alone, fails {failed(assessment)}"
     begun = "the most general labels" if recoded.start == "top" else "the chosen full-domain node"
     ended = "No group can be split further. Another map may still lose less"
     if not recoded.specialized.complete:
-        ended = "The given time was over; further splits may leave parts that all pass"
+        ended = "The given time was over; more splits may be possible"
     rounds = f"{recoded.specialized.rounds} rounds of splits from {begun}"
     return assessment, f"{len(assessment.counts.rows):,} boxes after {rounds}. {ended}"
 
@@ -181,7 +181,7 @@ def refusal(result: SearchResult) -> Refused:
             limits = ", ".join(f"{k} {_short(v)}" for k, v in parameters_of(requirement.model).items() if v is not None)
             reasons.append(f"{verdict.model} asks {limits}; {general} satisfies {satisfied}")
     if top.has_value_of_all:
-        reasons.append(f"in {general} there is {HELD_BY_ALL}")
+        reasons.append(f"{general} has {HELD_BY_ALL}")
     if top.has_small_box:
         reasons.append(f"`search.box` asks {task.spec.least_box:,}, and the source has fewer")
     proved = result.outcome is None or result.outcome.optimality != "within" or task.monotone
@@ -190,13 +190,13 @@ def refusal(result: SearchResult) -> Refused:
     lines = _passing(task.spec, zip(task.spec.privacy, top.tightest, strict=True))
     instead = f"Ask for less{f' ({lines} would pass)' if lines else ''}{_coarser(task, top)}"
     if top.has_value_of_all:
-        instead = "Leave the rows with a value that everybody has out, in a view of the source"
+        instead = "Publish from a view of the source that leaves out the rows with that value"
     if top.has_small_box:
         instead = "Write a smaller number there, or leave `box` out"
     if kept:
         are, it = ("is", "it") if len(kept) == 1 else ("are", "them")
         instead = f"`max` of {' and of '.join(kept)} {are} in the way: raise {it}, or ask for less"
-    nothing = "no node satisfies the spec" if proved else "no node that satisfies the spec was come to in time"
+    nothing = "no node satisfies the spec" if proved else "no node that satisfies the spec was found in time"
     return Refused(f"{nothing}: {detail}. {instead}")
 
 
@@ -223,7 +223,7 @@ def _instead_of_it(result: SearchResult) -> str:
     remedy = f". {result.remedy}" if result.remedy else ""
     if result.failing is None or not result.failing.has_value_of_all:
         return remedy
-    known = f": in some blocks there is {HELD_BY_ALL}, so that being in such a block reveals it"
+    known = f": some blocks have {HELD_BY_ALL}, so belonging to such a block reveals it"
     if result.choice == "sizes":
         without = "`search: {choose_from: minimal}`, which takes no such blocks, or ask for a larger k"
         return known + (remedy or f". Write {without}")

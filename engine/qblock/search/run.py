@@ -193,7 +193,7 @@ def _with_pinned(result: SearchResult, stated: Mapping[str, Any] | None, tally: 
     task, spec = result.task, result.task.spec
     if spec.pinned is not None:
         chosen = task.assess(pinned_node(task, spec.pinned))
-        why = "the node is pinned in the spec: it was checked, not searched"
+        why = "the node was checked, not searched: the spec pins it"
         if not chosen.satisfied:
             why = f"the pinned node {list(chosen.node)} fails {failed(chosen)}"
         return replace(result, chosen=chosen, why=why)
@@ -201,7 +201,7 @@ def _with_pinned(result: SearchResult, stated: Mapping[str, Any] | None, tally: 
 
     assert stated is not None
     recoded = count_map(task, stated, tally("boxes"))
-    why = f"the recoding map of version {spec.map_version} is named in the spec: it was checked, not searched"
+    why = f"the recoding map of version {spec.map_version} was checked, not searched: the spec names it"
     if not recoded.assessment.satisfied:
         why = f"the recoding map of version {spec.map_version}, over this data, fails {failed(recoded.assessment)}"
     return replace(result, chosen=recoded.assessment, why=why, recoded=recoded)

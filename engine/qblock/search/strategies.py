@@ -44,10 +44,10 @@ CLIP = 30.0
 Subset = tuple[int, ...]
 Over = Callable[[], bool]
 """Whether the time of a search is over."""
-WALKED = "The best of the nodes that were asked in the given time: one that was not asked may be better."
-ALL_WALKED = "No other minimal node is better: each was measured, or cannot be."
+WALKED = "This is the best of the nodes that were evaluated in the given time. Another node may be better."
+ALL_WALKED = "No other minimal node is better: each was measured, or cannot be better."
 TOP_FAILS = "The most general node fails, and so does every other one."
-TOP_ALONE = "The most general node fails; whether another one satisfies the spec was not looked for."
+TOP_ALONE = "The most general node fails. No other node was looked at."
 
 
 def search(

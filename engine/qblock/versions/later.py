@@ -6,11 +6,11 @@ from qblock.spec import Spec
 
 NO_ENTITY = (
     "This can be published once: a run with changed data will be refused. To publish again, add `entity: COLUMN` now, "
-    "the column that says who a row is about; or `versions: {joint: none}`, where readers keep no older versions"
+    "the column that says who a row is about. If readers keep no older versions, `versions: {joint: none}` does it too"
 )
 ROOM = (
-    "from a box of fewer than {} people nobody who left can go before the box is stale, since {} go together and {} "
-    "stay (docs/steady-job.md); `search: {{box: {{least: {}}}}}`, written before the first version, makes room for it"
+    "nobody who left can go from a box of fewer than {} people before the box is stale: {} go together, and {} stay "
+    "(docs/steady-job.md). To make room, write `search: {{box: {{least: {}}}}}` before the first version"
 )
 WITHOUT_ENTITY = "none (no entity)"
 """How versions of a spec that does not say who a row is about are checked together, as ledger and results have it."""

@@ -28,8 +28,8 @@ from qblock.versions.people import entities_apart
 from qblock.versions.recorded import recorded
 from qblock.versions.texts import owner_of
 
-NOT_LOOKED_AT = "whether they pass depends on values, which plan does not look at"
-AS_IT_IS = "as far as sizes tell no version would be tried: nobody came, left or changed"
+NOT_LOOKED_AT = "whether they pass depends on values, which plan does not read"
+AS_IT_IS = "no version would be tried: nobody came, left or changed"
 STOPPED = "a version would be tried: an earlier run decided what it shows, and was stopped before it was published"
 
 
@@ -87,7 +87,7 @@ class Outlook:
             return STOPPED
         if not self.tried:
             waiting = self._waiting()
-            return f"no batch is full, as far as sizes tell: {waiting}" if waiting else AS_IT_IS
+            return f"no batch is full: {waiting}" if waiting else AS_IT_IS
         parts = []
         if self.together and self.closing:
             parts.append(f"a cohort of {plural(self.closing, 'newcomer')} closes")
@@ -102,26 +102,26 @@ class Outlook:
         if self.changed_cells:
             parts.append(f"values of enough people changed in {plural(self.changed_cells, 'joint cell')}")
         if self.gone:
-            parts.append(f"{plural(self.gone, 'person')} who withdrew would be shown no more")
+            parts.append(f"{plural(self.gone, 'person')} who withdrew would no longer be shown")
         if self.weighed_cells:
-            parts.append(f"the weights of {plural(self.weighed_cells, 'joint cell')} would be others")
+            parts.append(f"the weights of {plural(self.weighed_cells, 'joint cell')} would change")
         unknown = f"; {NOT_LOOKED_AT}" if self._batches else ""
-        return f"as far as sizes tell a new version would be tried: {', '.join(parts)}{unknown}"
+        return f"by sizes alone, a new version would be tried: {', '.join(parts)}{unknown}"
 
     def _waiting(self) -> str:
         parts = []
         if self.newcomers and self.together:
-            closing = "" if self.cohorts is None else f", which closes with {self.cohorts[0]:,} or more"
-            parts.append(f"{plural(self.newcomers, 'newcomer')} for a cohort{closing}")
+            needed = "" if self.cohorts is None else f" (a cohort needs {self.cohorts[0]:,})"
+            parts.append(f"{plural(self.newcomers, 'newcomer')}{needed}")
         elif self.newcomers:
             text = f"{plural(self.newcomers, 'newcomer')} in {plural(self.blocks, 'block')}"
             if self.cohorts is not None:
                 least, most = self.cohorts
-                text += f" (closing at {least:,})" if least == most else f" (closing at {least:,} to {most:,})"
+                text += f" (a batch needs {least:,}{f' to {most:,}' if least < most else ''})"
             if self.never:
-                text += f" ({plural(self.never, 'block')} in which none closes)"
+                text += f" ({plural(self.never, 'block')} in which none ever closes)"
             if self.looked_at < self.blocks:
-                text += f" (as {self.looked_at:,} of the blocks say)"
+                text += f" (by {self.looked_at:,} of the blocks)"
             parts.append(text)
         parts += [plural(self.leavers, "leaver")] if self.leavers else []
         parts += [plural(self.changed, "changed value")] if self.changed else []
