@@ -58,14 +58,9 @@ def test_what_is_said() -> None:
         "age": "with zip unique for 63.4 % of the people",
         "sex": "with zip unique for 52 % of the people",
     }
-    assert sentence(sets, 10, 10) == (
-        "People who are alone with their values: born: 100 %, zip + age: 63.4 %, zip + sex: 52 %"
-    )
-    assert (
-        sentence([], 100_000, 10**6)
-        == "People who are alone with their values (of 100,000 rows drawn by a digest): nobody"
-    )
-    assert sentence([*sets, UniqueSet(("sex", "age"), 0.51)], 10, 10).endswith("zip + sex: 52 %, and 1 other set")
+    assert sentence(sets, 10, 10) == ("Unique people, by column: born 100 %, zip + age 63.4 %, zip + sex 52 %")
+    assert sentence([], 100_000, 10**6) == "Unique people, by column (of 100,000 rows drawn by a digest): nobody"
+    assert sentence([*sets, UniqueSet(("sex", "age"), 0.51)], 10, 10).endswith("zip + sex 52 %, and 1 other set")
     assert (percent(0.99999), percent(1.0), percent(0.001)) == ("99.9 %", "100 %", "0.1 %")
 
 

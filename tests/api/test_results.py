@@ -94,7 +94,7 @@ def test_a_profile_says_who_a_row_is_about() -> None:
         ("stay_id", 12, 1.0, 1),
     ]
     assert qblock.profile(stays).to_dict()["entity"] == entity.to_dict()
-    assert "Who a row is about: patient_id repeats" in qblock.profile(stays)._repr_html_()
+    assert "Person column: patient_id repeats" in qblock.profile(stays)._repr_html_()
     assert qblock.profile(stays[["age"]]).entity.candidates == ()
 
 

@@ -350,7 +350,7 @@ def test_rows_of_a_value_are_counted(warehouse, init) -> None:
             "nulls": 0,
             "rows_mean": 3.0,
             "rows_most": 3,
-            "meaning": "patient_id repeats: a person has several rows, and people are counted (`count: entities`)",
+            "meaning": "patient_id repeats, so a person has several rows; people are counted (`count: entities`)",
         },
         {
             "column": "visit_id",
@@ -359,10 +359,10 @@ def test_rows_of_a_value_are_counted(warehouse, init) -> None:
             "nulls": 0,
             "rows_mean": 1.0,
             "rows_most": 1,
-            "meaning": "visit_id differs from row to row: each person has one row",
+            "meaning": "visit_id is different in every row, so each person has one row",
         },
     ]
-    assert "visit_id differs from row to row: that tells rows apart, and patient_id people" in ran.json["entity"]["why"]
+    assert "visit_id is different in every row, and identifies rows; patient_id identifies" in ran.json["entity"]["why"]
 
 
 @pytest.mark.parametrize(("answer", "column"), [("customer_id", "customer_id"), ("city", "city"), ("none", None)])
@@ -420,9 +420,9 @@ def test_somebody_at_a_terminal_is_asked(
             while more := keys.read(4096):
                 screen += more.decode()
     assert running.returncode == 0, screen
-    assert ("1  patient_id: patient_id repeats: a person has several rows" in screen) == (typed is not None)
-    assert ("a number from 1 to 3" in screen) == (typed is not None and typed.startswith("7"))
-    assert "Who is a row about?" not in out
+    assert ("1  patient_id repeats, so a person has several rows" in screen) == (typed is not None)
+    assert ("Write a number from 1 to 3." in screen) == (typed is not None and typed.startswith("7"))
+    assert "Which column identifies" not in out
     text = (tmp_path / "made" / "release.yaml").read_text("utf-8")
     assert (f"\nentity: {column}\n" in text) if column else "\nentity:" not in text
 

@@ -67,4 +67,4 @@ def test_what_is_said_of_a_table_that_is_large(
     url = warehouse("people", dict(zip(NAMES, map(list, zip(*ROWS, strict=True)), strict=True)))
     ran = qblock("init", url, "people", "--directory", tmp_path / "made", "--sensitive", "none")
     assert ran.status == 0, ran.err
-    assert "alone with their values (of 60 rows drawn by a digest): " in " ".join(ran.out.split())
+    assert "Unique people, by column (of 60 rows drawn by a digest): " in " ".join(ran.out.split())

@@ -196,12 +196,12 @@ def test_it_is_said_on_the_screen_and_in_the_spec(
     said = " ".join(capsys.readouterr().out.split())
     assert "59 rows, 9 columns." in said
     assert (
-        "The table is a snapshot of dbt: customer_id repeats, and an open end in dbt_valid_to and dbt_is_deleted tells "
-        "the current row of each customer_id. The spec is about these, 59 of 120 rows (`source.where`)."
+        "The table is a snapshot of dbt: customer_id repeats, and an open end in dbt_valid_to and dbt_is_deleted marks "
+        "the current row of each customer_id. The spec takes these alone: 59 of 120 rows (`source.where`)."
     ) in said
     assert "dbt_scd_id (says which row of a history is current)" in said
     text = (tmp_path / "release.yaml").read_text()
-    assert "\n  # The spec is about these, 59 of 120 rows (`source.where`).\n  where: " in text
+    assert "\n  # The spec takes these alone: 59 of 120 rows (`source.where`).\n  where: " in text
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -250,7 +250,7 @@ def test_columns_are_picked_by_numbers_and_names(typed: str, picked: list[str] |
     [
         ([""], ["income"], "Which columns are sensitive"),
         (["?", "2"], ["age"], "distinct values: 7; why of age"),
-        (["1", "id, 3", "9", "none"], ["none"], "id: leads to a person and is never published"),
+        (["1", "id, 3", "9", "none"], ["none"], "id leads to a person and is never published"),
     ],
 )
 def test_what_leads_to_a_person_is_not_taken(

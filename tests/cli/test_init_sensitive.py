@@ -134,7 +134,7 @@ def test_somebody_at_a_terminal_is_asked(
                 screen += more.decode()
     assert running.returncode == 0, screen
     assert ("   3 * diagnosis" in screen) == (typed is not None)
-    assert ("Numbers from 1 to 4" in screen) == (typed is not None and typed.startswith("7"))
+    assert ("Write numbers from 1 to 4" in screen) == (typed is not None and typed.startswith("7"))
     assert "Which columns" not in out
     if sensitive is None:
         assert "???" in made[1].read_text("utf-8")
@@ -179,4 +179,4 @@ def test_the_columns_that_tell_people_apart_are_said(qblock: Any, warehouse: Any
     text = (tmp_path / "made" / "release.yaml").read_text("utf-8")
     assert "with age unique for 100 % of the people" in text
     shown = qblock("init", warehouse("people2", columns), "people2", "--directory", tmp_path / "other")
-    assert "People who are alone with their values: age + zip: 100 %" in " ".join(shown.out.split())
+    assert "Unique people, by column: age + zip 100 %" in " ".join(shown.out.split())

@@ -38,7 +38,9 @@ REGIMES = {
 """What the spec is as it is written."""
 MOST_NODES = 2_000
 LISTED = 6
-NOBODY = "rows are counted, not people; a later run with changed data is refused, or nothing protects versions together"
+NOBODY = (
+    "rows are counted, not people. A later run with changed data is refused, or versions are not protected together"
+)
 RANGE = re.compile(r"([0-9]+)(?: ?- ?([0-9]+))?")
 
 
@@ -148,7 +150,7 @@ def proposal_lines(proposed: Proposed) -> Iterator[str]:
     yield from _wrapped(_head(proposed))
     if proposed.history is not None:
         yield from _wrapped(f"{proposed.history.why}.")
-    yield from _wrapped(f"{'' if proposed.entity.how == 'open' else 'Who a row is about: '}{proposed.entity.why}.")
+    yield from _wrapped(f"{'' if proposed.entity.how == 'open' else 'Person column: '}{proposed.entity.why}.")
     yield ""
     for role, title in GROUPS:
         columns = [column for column in proposed.columns if column.role == role]
@@ -212,7 +214,7 @@ def _next(proposed: Proposed) -> str:
     if not proposed.open:
         return f"Next: check the roles and hierarchies, then `qblock search {spec}`"
     where = ", ".join(f"{name} (line {line})" for name, line in proposed.open.items())
-    return f"Next: decide in {spec} whether these are sensitive: {where}; then `qblock search {spec}`"
+    return f"Next: decide in {spec} whether these are sensitive: {where}. Then `qblock search {spec}`"
 
 
 def _wrapped(text: str) -> list[str]:
@@ -221,15 +223,15 @@ def _wrapped(text: str) -> list[str]:
 
 def ask_person(candidates: Sequence[Candidate]) -> str:
     """Who a row is about, by a number on the terminal; standard output is for the answer."""
-    say("Who is a row about?")
-    choices = [*((candidate.column, candidate.meaning) for candidate in candidates), ("none", NOBODY)]
-    for number, (name, means) in enumerate(choices, 1):
-        _tell(f"  {number}  {name}: {means}")
+    say("Which column identifies the person of a row?")
+    choices = [*((candidate.column, candidate.meaning) for candidate in candidates), ("none", f"none: {NOBODY}")]
+    for number, (_, means) in enumerate(choices, 1):
+        _tell(f"  {number}  {means}")
     while True:
         given = int(typer.prompt("Number", default=1, type=int, err=True))
         if 1 <= given <= len(choices):
             return choices[given - 1][0]
-        say(f"a number from 1 to {len(choices)}")
+        say(f"Write a number from 1 to {len(choices)}.")
 
 
 def ask_sensitive(columns: Sequence[ProposedColumn]) -> list[str]:
@@ -238,7 +240,7 @@ def ask_sensitive(columns: Sequence[ProposedColumn]) -> list[str]:
     marked = [column.name for column in columns if column.role == "sensitive"]
     if not marked:
         say("No column looks sensitive by name.")
-    say("Which columns are sensitive: what nobody may learn about a person?")
+    say("Which columns are sensitive? Nobody may learn their values about a person.")
     for line in _listed(names, set(marked)):
         say(line)
     enter = "those with *" if marked else "none"
@@ -254,9 +256,9 @@ def ask_sensitive(columns: Sequence[ProposedColumn]) -> list[str]:
         if picked is not None and not people:
             return picked
         if people:
-            _tell(f"{', '.join(people)}: leads to a person and is never published; choose among the others.")
+            _tell(f"{', '.join(people)} leads to a person and is never published. Choose among the others.")
             continue
-        _tell(f"Numbers from 1 to {len(names)} or names, with commas between; `none`, or ? to see why.")
+        _tell(f"Write numbers from 1 to {len(names)} or names, with commas between; or `none`, or ? to see why.")
 
 
 def parse_columns(text: str, names: Sequence[str]) -> list[str] | None:

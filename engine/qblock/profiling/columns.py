@@ -153,7 +153,7 @@ def _propose(p: Profile, rows: int) -> Proposal:
     if p.distinct <= FLAG:
         return Proposal(p, "decide", entry, "two values: a flag")
     if few or kind in NUMBERS:
-        return Proposal(p, "decide", entry, "few codes" if few else "a number of which the name says nothing")
+        return Proposal(p, "decide", entry, "few codes" if few else "a number with an unclear name")
     return Proposal(p, "quasi_identifier", entry, f"{UNKNOWN}{rest}")
 
 

@@ -381,7 +381,8 @@ def _column_line(p: Proposal, left: Sequence[str]) -> str:
 def _entity_lines(entity: Entity) -> list[str]:
     """Who a row is about, and why; what was left open as comments."""
     first, *more = (_plain(sentence) for sentence in entity.sentences)
-    lines = [f"# Who a row is about: {first}.", *(f"# {sentence}." for sentence in more)]
+    head = "" if entity.how == "open" else "Person column: "
+    lines = [f"# {head}{first}.", *(f"# {sentence}." for sentence in more)]
     if entity.chosen is not None:
         lines.append(f"entity: {value_text(entity.chosen.column)}")
         lines += ["count: entities"] if entity.chosen.repeats else []

@@ -47,8 +47,8 @@ class History:
         what = "a snapshot of dbt" if self.dbt else "a history"
         repeats = f"{self.key} repeats, and " if self.repeats else ""
         return [
-            f"The table is {what}: {repeats}{self.mark} tells the current row of each {self.key}",
-            f"The spec is about these, {self.kept:,} of {self.rows:,} rows (`source.where`)",
+            f"The table is {what}: {repeats}{self.mark} marks the current row of each {self.key}",
+            f"The spec takes these alone: {self.kept:,} of {self.rows:,} rows (`source.where`)",
         ]
 
     def to_json(self) -> dict[str, Any]:

@@ -218,15 +218,16 @@ class Entity:
             word = "candidate" if len(self.who.candidates) == 1 else "candidates"
             return [f"Person column not set ({word}: {names}): counting rows, not people"]
         if self.how == "nobody":
-            return ["no column looks as if it said so; rows are counted, not people"]
-        return ["no column says so; rows are counted, not people"]
+            return ["no column looks like one; rows are counted, not people"]
+        return ["none; rows are counted, not people"]
 
     def _rows_apart(self, chosen: Candidate) -> list[str]:
         rows = [candidate.column for candidate in self.who.candidates if not candidate.repeats and not candidate.nulls]
         if not rows or not chosen.repeats:
             return []
-        verb = "differs" if len(rows) == 1 else "differ"
-        return [f"{', '.join(rows)} {verb} from row to row: that tells rows apart, and {chosen.column} people"]
+        verb, identify = ("is", "identifies") if len(rows) == 1 else ("are", "identify")
+        named = ", ".join(rows)
+        return [f"{named} {verb} different in every row, and {identify} rows; {chosen.column} identifies people"]
 
     def to_json(self) -> dict[str, Any]:
         chosen = self.chosen
@@ -244,5 +245,5 @@ def meaning(candidate: Candidate) -> str:
     if candidate.nulls:
         return f"{candidate.column} is NULL in some rows, and every row must say who it is about"
     if candidate.repeats:
-        return f"{candidate.column} repeats: a person has several rows, and people are counted (`count: entities`)"
-    return f"{candidate.column} differs from row to row: each person has one row"
+        return f"{candidate.column} repeats, so a person has several rows; people are counted (`count: entities`)"
+    return f"{candidate.column} is different in every row, so each person has one row"

@@ -142,9 +142,9 @@ def reasoned(proposals: Sequence[Proposal], sets: Sequence[UniqueSet]) -> list[P
 def sentence(sets: Sequence[UniqueSet], sampled: int, rows: int) -> str:
     """The sets in words. sampled: the rows that were looked at; rows: of the table."""
     of = f" (of {sampled:,} rows drawn by a digest)" if sampled < rows else ""
-    listed = [f"{' + '.join(columns_set.columns)}: {percent(columns_set.share)}" for columns_set in sets[:SHOWN]]
+    listed = [f"{' + '.join(columns_set.columns)} {percent(columns_set.share)}" for columns_set in sets[:SHOWN]]
     more = f", and {counted(len(sets) - SHOWN, 'other set')}" if len(sets) > SHOWN else ""
-    return f"People who are alone with their values{of}: " + (", ".join(listed) + more if listed else "nobody")
+    return f"Unique people, by column{of}: " + (", ".join(listed) + more if listed else "nobody")
 
 
 def percent(share: float) -> str:

@@ -165,7 +165,7 @@ class Profiled(Answer):
             f"Profile of {self.rows:,} rows",
             table(self.columns_shown, self.rows_shown()),
             *([table(columns, candidates)] if candidates else []),
-            f"Who a row is about: {self.entity.why}.",
+            f"{'' if self.entity.how == 'open' else 'Person column: '}{self.entity.why}.",
         )
 
 
