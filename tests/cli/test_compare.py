@@ -29,10 +29,10 @@ def test_for_a_person(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert shown.err == ""
     text = " ".join(shown.out.split())
-    assert "30 rows; 41 definitions at each of 6 nodes" in text
+    assert "30 rows. 41 definitions were compared at each of 6 nodes" in text
     assert "Smallest epsilon of s by node (a, b) and adversary (class, stubbornness, prior)" in text
     assert "distinct_l_diversity(l=2) s admits every node that k_anonymity(k=3) admits, and 1 more" in text
-    assert "none does" in text
+    assert "None does." in text
     assert "k_anonymity(k=3) grants no epsilon of s: it looks at no sensitive value" in text
     assert "Against class IV, who may know anything, no definition grants any." in text
 
@@ -42,7 +42,7 @@ def test_what_is_granted_beside_what_is_reached(spec: str, capsys: pytest.Captur
     more.write_text("privacy:\n  - recursive_cl_diversity: {c: 2, l: 2, sensitive: s}\n", "utf-8")
     assert run(["compare", spec, "--quiet", "-s", "s", "--definitions", str(more)]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "Epsilon of s that each definition grants against each adversary, and the largest that a node" in text
+    assert "Epsilon of s that each definition grants against each adversary, and the largest at a node" in text
     granted = text[text.index("that each definition grants") :]
     of = granted[granted.index("recursive_cl_diversity(c=2, l=2) s I 1000 uniform") :]
     assert re.search(r"III uniform +2\.66667 ", of)  # V = 4: max(4 * 2/3, 3 * 3/4)
@@ -72,7 +72,7 @@ def test_two_recodings_for_a_person(spec: str, capsys: pytest.CaptureFixture[str
     shown = capsys.readouterr()
     assert shown.err == ""
     text = " ".join(shown.out.split())
-    assert "30 rows; two recodings under the same privacy models, at most 0 rows suppressed in each; " in text
+    assert "30 rows. Two recodings under the same privacy models, with at most 0 rows suppressed in each. " in text
     assert "full-domain: a level 2, b level 0; The condition is monotone here" in text
     assert "multidimensional: 6 boxes after 4 rounds of splits" in text
     assert "figure full-domain multidimensional published blocks 3 6 suppressed rows 0 0 average block size " in text

@@ -133,7 +133,7 @@ def test_the_demo_shows_the_months_after_and_starts_over_in_its_folder(
         )
         assert month is not None
         came, left, changed = map(int, month.groups())
-        assert f"{1000 + came:,} rows, {came} newcomers among them, sum(weight) 1,0" in said
+        assert f"{1000 + came:,} rows, {came} of them newcomers, sum(weight) 1,0" in said
         assert f"{left} leavers and {changed} changes wait" in said
     # A release of somebody's own beside the demo's has its ledger there too.
     text = (tmp_path / "release.yaml").read_text().replace("published.duckdb", "mine.duckdb")

@@ -227,11 +227,11 @@ def test_a_view_that_differs_each_time_is_named(client: Any, hive: tuple[str, Pa
     assert told == {
         "people": [],
         "again": [
-            "clinic.again is a view with random() in clinic.some, which it reads: each run reads others, and versions "
-            "differ though no row changed"
+            "clinic.again is a view with random() in clinic.some, which it reads: each run reads other rows, and "
+            "versions differ though no row changed"
         ],
         "dated": [
-            "clinic.dated is a view with now(): each run reads others, and versions differ though no row changed"
+            "clinic.dated is a view with now(): each run reads other rows, and versions differ though no row changed"
         ],
         "still": [],
     }

@@ -101,7 +101,7 @@ def test_what_one_sex_alone_has_does_not_count_for_who_knows_it(make_job: MakeJo
     finding = findings["diagnosis", "sex"]
     assert (finding.severity, finding.figure) == ("warning", {"l": 4, "left": left, "rows": rows})
     assert finding.sentence == (
-        "some values of diagnosis never occur with some of sex, which is hidden: for who knows sex, l is "
+        "some values of diagnosis never occur with some of sex, which is hidden: to anybody who knows sex, l is "
         f"{left} and not 4, in {rows} rows"
     )
     assert finding.remedy.startswith(f"privacy: [{{distinct_l_diversity: {{l: {8 - left}, sensitive: diagnosis}}}}]")

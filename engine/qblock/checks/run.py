@@ -87,8 +87,8 @@ def _single_rows(task: Task) -> Iterator[Finding]:
             columns=(name,),
             severity="unsafe",
             figure={},
-            sentence=f"column {name} would be published as is, and its values nearly single out rows (fewer than 2 "
-            "rows for each value on average)",
+            sentence=f"column {name} would be published as is, and its values nearly single out rows (on average "
+            "fewer than 2 rows have the same value)",
             remedy="make it identifying, or a quasi_identifier",
         )
 
@@ -98,8 +98,8 @@ def _determines(spec: Spec, told: Dependency) -> Finding:
     remaining = "one value remains" if told.left < 1.05 else f"{told.left:.1f} values remain"
     how = f", which the table computes of {of}," if told.computed else ""
     sentence = (
-        f"{column}{how} is published as it is and tells {of}: of {told.without:.1f} equally frequent values "
-        f"{remaining} for who reads both, in groups as small as {counted(told.k, 'row')}, whatever k is promised"
+        f"{column}{how} is published as it is and tells {of}: of {told.without:.1f} equally common values {remaining} "
+        f"for readers of both. Groups are then as small as {counted(told.k, 'row')}, whatever k is promised"
     )
     role = f"attributes: {{{column}: {{role: quasi_identifier, ...}}}}"
     own = f"leave {column} or {of} out" if column in spec.sensitives else role
@@ -123,7 +123,8 @@ def _of_column(spec: Spec, column: values.Column, today: date) -> Iterator[Findi
     if alike is not None:
         many, few = alike
         sentence = (
-            f"{many} values of {name} are {few} without case, spaces and composed letters: each counts as another"
+            f"{many} values of {name} are only {few} without case, spaces and composed letters. Each spelling counts "
+            "as another value"
         )
         remedy = f"attributes: {{{name}: {{same: [{', '.join(PARTS)}]}}}}"
         yield _warning("spellings", name, sentence, remedy, values=many, without=few)
@@ -136,8 +137,8 @@ def _of_column(spec: Spec, column: values.Column, today: date) -> Iterator[Findi
     alone = values.unique(column)
     if alone is not None:
         sentence = (
-            f"{alone[0]} of {alone[1]} values of {name} are of one row alone: l counts nothing there, and who knows "
-            "one finds the row"
+            f"{alone[0]} of {alone[1]} values of {name} are of one row alone. l counts nothing there, and anybody who "
+            "knows such a value finds the row"
         )
         coarser = f"round {name} in a view"
         if column.kind in NUMERIC:
@@ -166,7 +167,7 @@ def _skewed(task: Task, groups: PublishedGroups, *, published: bool) -> Iterator
     for number, name in enumerate(task.source.sensitives):
         share = one_valued(groups, number)
         if share >= MOST_SHARE:
-            sentence = f"in some group {100 * share:.1f} % have one {name}, however many values it counts"
+            sentence = f"in some group {100 * share:.1f} % have one {name}, however many values the group has"
             remedy = f"privacy: [{{recursive_cl_diversity: {{c: 3, l: 2, sensitive: {name}}}}}]"
             yield _warning("skew", name, sentence, remedy, share=round(share, 4))
     for told in excluded(task, groups) if published else ():
@@ -176,8 +177,8 @@ def _skewed(task: Task, groups: PublishedGroups, *, published: bool) -> Iterator
 def _excluded(told: Excluded) -> Finding:
     name, of, required, left = told.sensitive, told.of, _rounded(told.required), _rounded(told.left)
     sentence = (
-        f"some values of {name} never occur with some of {of}, which is hidden: for who knows {of}, l is {left} and "
-        f"not {required}, in {counted(told.rows, 'row')}"
+        f"some values of {name} never occur with some of {of}, which is hidden: to anybody who knows {of}, l is {left} "
+        f"and not {required}, in {counted(told.rows, 'row')}"
     )
     more = math.ceil(2 * told.required - told.left)
     remedy = f"privacy: [{{distinct_l_diversity: {{l: {more}, sensitive: {name}}}}}], or levels that show {of} as it is"
@@ -196,9 +197,9 @@ def _volatile(task: Task) -> Iterator[Finding]:
     if view is None:
         return
     where = "" if view.view == str(table) else f" in {view.view}, which it reads"
-    what = "each run reads others, and versions differ though no row changed"
+    what = "each run reads other rows, and versions differ though no row changed"
     if view.each_reading:
-        what = "the rows that are copied are others than those that were counted"
+        what = "the rows that are copied differ from those that were counted"
     sentence = f"{table} is a view with {view.function}(){where}: {what}"
     remedy = f"store its rows, and release these: CREATE TABLE {table}_stored AS SELECT * FROM {table}"
     yield _warning("volatile", str(table), sentence, remedy)
@@ -209,13 +210,13 @@ def _history(task: Task) -> Iterator[Finding]:
     for ended in superseded(task):
         name = ended.column
         sentence = (
-            f"{name} says of {counted(ended.rows, 'row')} that they are no longer true, and they are released as the "
-            "others are: who has two states is counted twice"
+            f"{name} says of {counted(ended.rows, 'row')} that they are no longer true. They are released like the "
+            "others, and a person with two states is counted twice"
         )
         remedy = f"source: {{where: {json.dumps(ended.current, ensure_ascii=False)}}}"
         yield _warning("history", name, sentence, remedy, rows=ended.rows)
     for name in stored_times(task):
-        sentence = f"{name} reads like the time at which a row was stored: nobody outside knows it, and it takes detail"
+        sentence = f"{name} reads like the time at which a row was stored. Nobody outside knows it, and it costs detail"
         yield _warning("history", name, sentence, f"attributes: {{{name}: identifying}}")
 
 
@@ -225,7 +226,7 @@ def _grouped(task: Task, node: Node) -> Iterator[Finding]:
         groups = "1 group is" if group.blocks == 1 else f"{group.blocks:,} groups are"
         sentence = (
             f"{groups} of one {group.column} each, in {counted(group.rows, 'row')}: k counts its people as strangers, "
-            "and who knows that they are one learns what they share"
+            "and anybody who knows that they belong together learns what they share"
         )
         remedy = f"groups: {group.column}"
         if group.column in task.spec.insensitives:

@@ -101,8 +101,8 @@ def compare(
 
 def _compared(result: Compared) -> Lines:
     yield (
-        f"{result.rows:,} rows; {len(result.definitions)} definitions at each of {result.nodes_total:,} nodes, with "
-        f"{result.queries:,} statements in {result.seconds:.1f} s"
+        f"{result.rows:,} rows. {len(result.definitions)} definitions were compared at each of "
+        f"{result.nodes_total:,} nodes, with {result.queries:,} statements in {result.seconds:.1f} s."
     )
     if result.suppressed_rows_allowed:
         yield (
@@ -115,8 +115,8 @@ def _compared(result: Compared) -> Lines:
     checked, wrong = result.monotonicity.checked, result.monotonicity.violations
     yield ""
     yield (
-        f"Self-check: {len(checked)} of the values may never get weaker upward in the lattice; "
-        + (f"{len(wrong)} DO, which is a fault of qblock" if wrong else "none does")
+        f"Self-check: {len(checked)} of the values may never get weaker at a coarser node. "
+        + (f"{len(wrong)} DO, which is a fault of qblock." if wrong else "None does.")
     )
     for violation in wrong[:MOST]:
         yield f"  {violation.column}: {list(violation.finer)} -> {list(violation.coarser)}"
@@ -132,9 +132,7 @@ def _reach(result: Compared) -> Lines:
             finite = sum(value not in (None, "inf") for value in values)
             wants = "at least" if stricter == "larger" else "at most"
             lines.append([column, wants, shown(values[0]), shown(values[-1]), f"{finite:,}"])
-    heading = (
-        "\nTightest values: what the finest and the most general node reach, and how many nodes have a finite value"
-    )
+    heading = "\nTightest values of the finest and the most general node, and how many nodes have a finite value"
     yield table(heading, ["definition", "holds for", "finest", "most general", "finite"], lines)
 
 
@@ -168,8 +166,8 @@ def _granted(result: Compared) -> Lines:
             if len(finite) < len(of):
                 lines.append(["", "the others", "inf", ""])
         title = (
-            f"\nEpsilon of {name} that each definition grants against each adversary, and the largest that a node with "
-            "it satisfies"
+            f"\nEpsilon of {name} that each definition grants against each adversary, and the largest at a node that "
+            "satisfies it"
         )
         if lines:
             yield table(title, ["definition", "adversary", "grants", "satisfied"], lines)
@@ -185,7 +183,7 @@ def _requested(result: Compared) -> Lines:
         figures = [shown(entry.best[name].value) if entry.best else "-" for name in metrics]
         lines.append([entry.definition, f"{entry.satisfying:,}", f"{len(entry.minimal):,}", *figures])
     columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in metrics)]
-    yield table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines)
+    yield table("\nDefinitions that ask for a value: satisfying nodes, and the best metrics among them", columns, lines)
     if result.workload is not None:
         drawn = "drawn queries" if result.workload.drawn else "queries"
         yield f"query error: the mean over {result.workload.queries:,} {drawn} of --workload"
@@ -198,9 +196,9 @@ def _requested(result: Compared) -> Lines:
 def _compared_recodings(result: ComparedRecodings, workload: Path | None) -> Lines:
     """Figures, tightest values and what is seen of each column, a column of the table for each recoding."""
     yield (
-        f"{result.rows:,} rows; two recodings under the same privacy models, at most "
-        f"{result.suppressed_rows_allowed:,} rows suppressed in each; {result.queries:,} statements in "
-        f"{result.seconds:.1f} s"
+        f"{result.rows:,} rows. Two recodings under the same privacy models, with at most "
+        f"{result.suppressed_rows_allowed:,} rows suppressed in each. {result.queries:,} statements in "
+        f"{result.seconds:.1f} s."
     )
     sides = (result.recodings.full_domain, result.recodings.multidimensional)
     for title, side, why in zip(TITLES, sides, (result.why.full_domain, result.why.multidimensional), strict=True):
@@ -219,7 +217,7 @@ def _compared_recodings(result: ComparedRecodings, workload: Path | None) -> Lin
         return [name, *map(shown, values)]
 
     yield ""
-    yield "Utility and cost: of precision more is better, of everything else less"
+    yield "Utility and cost: more precision is better; of everything else, less is better"
     figures = [
         line("published blocks", (side and side.blocks for side in sides)),
         line("suppressed rows", (side and side.suppressed for side in sides)),
@@ -232,7 +230,7 @@ def _compared_recodings(result: ComparedRecodings, workload: Path | None) -> Lin
     queries = "drawn queries" if result.workload.drawn else "queries of the spec" if workload is None else "queries"
     yield f"query error: over {result.workload.queries:,} {queries} {whose}"
     yield ""
-    yield "Tightest values: what each of the two satisfies of what is asked"
+    yield "Tightest values that each recoding satisfies"
     guarantees = [
         line(f"{model_of(entry)}: {requested_of(entry)}", (side and reached_of(side.tightest[i]) for side in sides))
         for i, entry in enumerate(known.tightest)

@@ -34,7 +34,7 @@ WIDEST = 118
 """Columns of a line of prose; where the terminal has fewer, as many as it has."""
 NARROW = 100
 """In fewer columns than this, a row is shown as a column."""
-WHY_WAIT = "Who left goes with nine others of the group: a difference of a few rows would tell whose they are."
+WHY_WAIT = "People who left go ten at a time from a group: a difference of a few rows would tell whose they are."
 
 
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
@@ -48,12 +48,12 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         environment["WAREHOUSE_URL"] = url
     spec = load_spec(demo.spec, environment)
     where = str(demo.warehouse) if demo.warehouse is not None else "the PostgreSQL database"
-    with console.status("A table is made and published"):
+    with console.status("Making a table and publishing it"):
         fields = release(spec, force=True).to_dict()
     _show_published(spec, fields, console)
     secret, known = " or ".join(spec.sensitives), ", ".join(spec.quasi_identifiers)
-    table = f"{rows:,} invented people in {where}, table {spec.source.table}."
-    _head(console, "2. The table", f"{table} Readers know {known}, and must not find out {secret}.")
+    table = f"{rows:,} invented people are in {where}, table {spec.source.table}."
+    _head(console, "2. The table", f"{table} Readers may know {known}. They must not learn {secret}.")
     _head(console, "3. What holds", f"(asked in {demo.spec}, counted again from the published rows)")
     for requirement, entry in zip(spec.privacy, fields["tightest"], strict=True):
         _say(console, f"{_satisfied(entry)}: {in_words(requirement.model, requirement.sensitive)}")
@@ -80,7 +80,7 @@ def _show_published(spec: Spec, fields: dict[str, Any], console: Console) -> Non
     what = f"{fields['rows']:,} rows as {view}, version {fields['version']} ({fields['boxes']:,} groups)"
     _head(console, "1. Published", what)
     if fields["suppressed"]:
-        _say(console, f"{fields['suppressed']:,} rows were left out because they could not be put into a group")
+        _say(console, f"{fields['suppressed']:,} rows were left out: no group could take them")
     names, sample = published_rows(spec, ROWS_SHOWN)
     console.print(_sample(spec, names, sample, narrow=console.width < NARROW))
 
@@ -145,8 +145,8 @@ def _month(spec: Spec, demo: Demo, month: Change, number: int, url: str | None, 
         detail = next(e["detail"] for e in events if (e["state"], e["version"]) == ("published", result.version))
         newcomers = detail.get("newcomers", 0)
         gone = before + newcomers - result.rows
-        parts = [f"{newcomers:,} newcomers among them"] if newcomers else []
-        parts += [f"{gone:,} leavers gone"] if gone > 0 else []
+        parts = [f"{newcomers:,} of them newcomers"] if newcomers else []
+        parts += [f"{gone:,} leavers went"] if gone > 0 else []
         parts.append(f"sum({WEIGHTS_NAME}) {people_now(spec):,.0f}")
         said = f"version {result.version} is published: {result.rows:,} rows, {', '.join(parts)}"
     _say(console, said, " " * 6)

@@ -35,7 +35,7 @@ from qblock.spec.document import parse
 from qblock.spec.privacy import requirements
 from qblock.spec.workload import Workload
 
-POPULATION = "needs a population table, which `privacy` names for one of its models: `population: {table: ...}`"
+POPULATION = "needs a population table: write `population: {table: ...}` in a model of `privacy`"
 Origin = Literal["battery", "spec", "definitions"]
 FIGURES = tuple(metric.name for metric in METRICS if metric.needs in ("sizes", "keys"))
 """The metrics for which block keys and sizes are enough."""
