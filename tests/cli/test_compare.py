@@ -73,7 +73,7 @@ def test_two_recodings_for_a_person(spec: str, capsys: pytest.CaptureFixture[str
     assert shown.err == ""
     text = " ".join(shown.out.split())
     assert "30 rows. Two recodings under the same privacy models, with at most 0 rows suppressed in each. " in text
-    assert "full-domain: a level 2, b level 0; The condition is monotone here" in text
+    assert "full-domain: a level 2, b level 0. The condition is monotone here" in text
     assert "multidimensional: 6 boxes after 4 rounds of splits" in text
     assert "figure full-domain multidimensional published blocks 3 6 suppressed rows 0 0 average block size " in text
     assert "over 200 drawn queries" in text

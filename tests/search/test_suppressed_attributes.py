@@ -194,8 +194,15 @@ def test_the_search_says_it(crowd: Any, tmp_path: Path, capsys: pytest.CaptureFi
     assert answer["suppressed_attributes"]
     for part, entry in zip(parts[1:], answer["suppressed_attributes"], strict=True):
         node = ", ".join(f"{n} level {m}" for n, m in zip(("age", "place", "sex"), entry["shown_at"], strict=True))
-        assert part.startswith(f"a node that satisfies shows it, {node}. Pin that node with search.node; or give")
-        assert f" {entry['attribute']} a weight (search.weights, with choose_by" in part
+        remedy = f"`search: {{node: {entry['shown_at']}}}`"
+        assert part.startswith(
+            f"a node that satisfies shows it ({node}). To publish that node, write {remedy}. A weight"
+        )
+        assert f" for {entry['attribute']} (search.weights, with choose_by" in part
+        pinned = {"search": {"node": entry["shown_at"]}}
+        now = said(url, attributes, tmp_path, capsys, 12, **pinned)[1]
+        assert now["chosen"]["levels"] == entry["shown_at"]
+        assert entry["attribute"] not in {other["attribute"] for other in now["suppressed_attributes"]}
     parts, answer = said(url, attributes, tmp_path, capsys, 30, search={"choose_by": "loss", "answer": "best"})
     unknown = [entry for entry in answer["suppressed_attributes"] if entry["shown_at"] is None]
     assert unknown

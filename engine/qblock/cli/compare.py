@@ -205,8 +205,8 @@ def _compared_recodings(result: ComparedRecodings, workload: Path | None) -> Lin
         node = ""
         if side is not None and side.levels is not None:
             levels = zip(result.quasi_identifiers, side.levels, strict=True)
-            node = ", ".join(f"{column} level {level}" for column, level in levels) + "; "
-        yield f"{title}: {'' if side else 'no answer: '}{node}{why}"
+            node = ", ".join(f"{column} level {level}" for column, level in levels) + ". "
+        yield f"{title}: {'' if side else 'no answer: '}{node}{why.removesuffix('.')}."
     yield from listed("warning", result.warnings)
     yield from weight_lines(result.weights)
     known = next((side for side in sides if side is not None), None)

@@ -203,7 +203,7 @@ def _details(result: Searched, *, every: bool) -> Lines:
         f"{result.rows:,} rows. Of {result.nodes_total:,} nodes {result.nodes_evaluated:,} were evaluated, with "
         f"{result.queries:,} statements in {result.seconds:.1f} s ({result.strategy})."
     )
-    yield result.why
+    yield f"{result.why.removesuffix('.')}."
     chosen = result.chosen
     if chosen is not None:
         if chosen.levels is not None:
@@ -246,8 +246,9 @@ def _suppressed_words(column: SuppressedAttribute, result: Searched) -> str:
         levels = zip(result.quasi_identifiers, column.shown_at, strict=True)
         node = ", ".join(f"{of} level {level}" for of, level in levels)
         return said + (
-            f"a node that satisfies shows it, {node}. Pin that node with search.node; or give {name} a weight "
-            "(search.weights, with choose_by loss, precision or non_uniform_entropy), which may choose it."
+            f"a node that satisfies shows it ({node}). To publish that node, write `search: {{node: "
+            f"{list(column.shown_at)}}}`. A weight for {name} (search.weights, with choose_by loss, precision or "
+            "non_uniform_entropy) may choose it, too."
         )
     every = result.choice == "minimal" and result.optimality not in ("best", "within")
     said += "no node that shows it satisfies." if every else "no node that shows it is known to satisfy."

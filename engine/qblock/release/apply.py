@@ -310,13 +310,14 @@ class CheckEarlierVersions(Step):
         if self.current is None:
             return "No version is published yet: nothing to compare with."
         again = "publish again even if nothing has changed" if self.force else "stop if nothing has changed"
+        otherwise = "" if self.force else "else "
         if self.joint != "none" and self.entity:
-            changed = f"check all versions ever published together ({self.joint})"
+            changed = f"{otherwise}check all versions ever published together ({self.joint})"
         elif self.joint == "none":
-            changed = "else go on; versions are not protected together (versions.joint: none)"
+            changed = f"{otherwise}go on, though versions are not protected together (versions.joint: none)"
         else:
             changed = "refuse changed data, since versions would not be protected together"
-        return f"Compare with version {self.current}; {again}; {changed}."
+        return f"Compare with version {self.current}, and {again}; {changed}."
 
     def perform(self, run: Run) -> Restart | None:
         if self.force or not run.nothing_changed():

@@ -219,13 +219,13 @@ def recommended(task: Task, compared: Sequence[Expected]) -> tuple[Node, str]:
     """The node to choose among some, and why."""
     by = task.spec.search.choose_by
     moving = [expected.node for expected in compared if expected.moves]
-    limits = f"nobody waits longer than {MOST_WAIT} runs, and at most {MOST_LAG:.0%} of the rows lag"
+    limits = f"waits of at most {MOST_WAIT} runs and a lag of at most {MOST_LAG:.0%} of the rows"
     if moving:
         metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
         best = choose(moving, lambda node: metrics.rank(node, by), by)
-        return best, f"the best by {by} of the nodes where {limits}"
+        return best, f"the best by {by} of the nodes with {limits}"
     least = min(compared, key=lambda expected: (expected.estimate.lag, expected.estimate.worst_wait, expected.node))
-    return least.node, f"the least lag; there is no node where {limits}"
+    return least.node, f"the least lag; no node has {limits}"
 
 
 def _of_node(task: Task, node: Node, rules: Rules, churn: Churn, known: dict[Any, int | None]) -> Expected | None:

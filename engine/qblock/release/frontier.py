@@ -77,7 +77,10 @@ BEST = (
     "any run, and nobody waits longer than {} runs"
 )
 NONE_MOVES = "no choice lets newcomers come and leavers go within a year. Take larger boxes, or a smaller k"
-NONE_WITHIN = "no choice that moves keeps people not shown within {} in every run, and waits within {} runs"
+NONE_WITHIN = (
+    "no choice lets newcomers and leavers move with at most {} of the people not shown in any run, and nobody waiting "
+    "longer than {} runs"
+)
 
 Told = Callable[[int, int], None]
 """Is told how many years are simulated, and how many are left."""

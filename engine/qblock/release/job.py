@@ -100,10 +100,10 @@ class CheckPrivateState(Step):
     joint: bool
 
     def describe(self) -> str:
-        more = ", and in the crosswalk" if self.joint else ""
+        places = "published, kept or in the crosswalk" if self.joint else "published or kept"
         return (
-            f"Check that the ledger knows every version that is published or kept of {self.release}{more}, and that no "
-            "event is missing or altered; else refuse."
+            f"Check that the ledger knows every version of {self.release} that is {places}, and that no event of it is "
+            "missing or altered; else refuse."
         )
 
     def perform(self, job: Job) -> None:
