@@ -51,7 +51,7 @@ def test_the_weights_of_ten_people_who_leave_and_come_back(make_job: MakeJob) ->
     assert (job.run().status, now(job)) == ("unchanged", (10, 10))
     delete(job, "p1")
     assert changes_of(job).weighed_cells == 1
-    assert changes_of(job).why.endswith("a new version would be tried: the weights of 1 joint cell would be others")
+    assert changes_of(job).why.endswith("a new version would be tried: the weights of 1 joint cell would change")
     second = job.run()
     assert (second.version, now(job), of_blocks(job)) == (2, (10, 8), [(10, 8)])
     said = "the weights of 1 joint cell changed, since people left or came back"
