@@ -349,11 +349,11 @@ CASES = [
         ("postgresql",),
     ),
     # Versions.
-    Wrong("changed data, and nobody said who a row is about", 3, "checked together only where", change(NEW)),
+    Wrong("changed data, and nobody said who a row is about", 3, "cannot be checked together", change(NEW)),
     Wrong(
         "earlier versions without a crosswalk",
         3,
-        "published without a crosswalk",
+        "has no crosswalk",
         both(with_(entity="name", versions={"on_refusal": "refuse"}), change(NEW)),
     ),
     Wrong("newcomers that wait for fewer than a block has", 2, "cohort", both(ENTITY, with_(versions={"cohort": 1}))),

@@ -202,7 +202,7 @@ def test_rows_that_have_the_mark_of_others_are_found_before_anything_is_decided(
     monkeypatch.setattr(integrity, "marks", lambda *_: made)
     assert job.run().status == "unchanged"  # by which nothing is shown
     insert(job, "m:q:b")
-    check_refused(job, "what the newest version shows of whom in the crosswalk were altered")
+    check_refused(job, "the shown state in the crosswalk were altered")
 
 
 def test_a_run_counts_the_rows_of_older_versions_and_verify_reads_them(make_job: MakeJob) -> None:
@@ -233,7 +233,7 @@ def test_what_is_altered_while_a_run_goes_on_is_in_no_digest(
     with monkeypatch.context() as patched:
         patched.setattr(batched, "keep", altered)
         assert job.run().status == "published"
-    check_refused(job, "rows of what the newest version shows of whom in the crosswalk were altered")
+    check_refused(job, "rows of the shown state in the crosswalk were altered")
 
 
 def test_sums_of_rows_that_are_added_and_taken_away_are_those_of_what_is_left(make_job: MakeJob) -> None:

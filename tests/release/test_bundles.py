@@ -228,7 +228,9 @@ def test_a_new_key_keeps_units(make_job: MakeJob) -> None:
 
 def test_a_lone_number_of_rows_is_refused_where_it_may_be_known(make_job: MakeJob) -> None:
     job = visits_job(make_job, visits(f"{EVEN} r0:q:abc"), versions={"row_counts": "known"})
-    with pytest.raises(Refused, match=r"1 of 2 groups of people who have as many rows in a block fail, with 1 people"):
+    with pytest.raises(
+        Refused, match=r"1 of 2 groups of people who have equally many rows in a block fail, with 1 people"
+    ):
         job.run()
     assert job.set(versions={"row_counts": "unknown"}).run().status == "published"
 

@@ -46,7 +46,9 @@ def test_a_recode_of_the_sensitive_column_does_not_end_what_versions_tell_togeth
     recodes = ("UPDATE people SET s = s + 10", "UPDATE people SET s = CASE s WHEN 11 THEN 7 ELSE 3 END")
     for recode in recodes:
         job.change(recode)
-        with pytest.raises(Refused, match=r"to whoever knows whose value changed\): 8 of 8 joint cells fail") as raised:
+        with pytest.raises(
+            Refused, match=r"to people who know whose value changed\): 8 of 8 joint cells fail"
+        ) as raised:
             job.run()
         said = "of 8 people whom version 1 of people shows and who stay, 8 have another sensitive value"
         assert said in str(raised.value)

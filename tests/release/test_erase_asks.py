@@ -125,7 +125,7 @@ def test_whatever_is_no_yes_is_a_no(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.replace("\n", " ").startswith(f"qblock: {SAID} Take them out at once? [y/N] ")
-    assert "it was not agreed to" in err
+    assert "you did not agree" in err
     assert shown(job) == rows
 
 

@@ -51,7 +51,7 @@ def test_another_table_under_the_name_of_a_release_is_not_shown_to_its_readers(r
 
 def test_another_view_under_the_name_of_a_release_is_refused(released: Job) -> None:
     other = second(released, view="more", file="more.duckdb")
-    with pytest.raises(Refused, match="one release has one source and one view"):
+    with pytest.raises(Refused, match="One release has one source and one view"):
         other.run()
     assert not (released.folder / "more.duckdb").exists()
     assert released.run().status == "unchanged"
@@ -74,7 +74,7 @@ def test_no_command_works_on_the_release_of_another_table(released: Job, what: s
         "rollback": lambda: rollback(other.spec, 1),
         "erase": lambda: erase(other.spec, ["other person 1"]),
     }
-    with pytest.raises(Refused, match="one release has one source and one view"):
+    with pytest.raises(Refused, match="One release has one source and one view"):
         commands[what]()
 
 
@@ -82,7 +82,7 @@ def test_the_second_spec_is_refused_before_its_table_is_read(released: Job) -> N
     other = second(released, table="patients")
     # A value that no hierarchy covers would end a run that looks at the rows.
     released.change("UPDATE patients SET zip = 'x'")
-    with pytest.raises(Refused, match="one release has one source"):
+    with pytest.raises(Refused, match="One release has one source"):
         other.run()
 
 

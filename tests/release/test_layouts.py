@@ -28,7 +28,7 @@ def test_a_release_is_the_same_whatever_the_layout_of_its_files(
     assert (again.digest, again.node) == (first.digest, first.node)
     assert node_in_words(job.spec, {"age": 1}) == (("age", "at level 1"),)
     assert run(["hierarchy", "build", str(job.write()), "--layout", "tabs", "--directory", str(directory)]) == 2
-    assert "--layout tabs: there is no such layout; valid: header, semicolons" in capsys.readouterr().err
+    assert "--layout tabs: no such layout; valid: header, semicolons" in capsys.readouterr().err
 
 
 def test_a_taxonomy_in_that_layout_is_read_by_the_report(make_job: MakeJob) -> None:

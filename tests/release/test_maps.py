@@ -420,7 +420,7 @@ def test_a_named_map_is_of_the_same_quasi_identifiers(make_job: MakeJob) -> None
         job.set(search=NAMED, attributes=attributes)
         for command in (job.run, lambda: preview(job.spec), lambda: qblock.Release(job.spec).search()):
             with pytest.raises(
-                InputError, match=r"version 1 is of age, town, and .* are (town, age|age); write them as they were"
+                InputError, match=r"version 1 is of age, town, and .* are (town, age|age)\. Write them as they were"
             ):
                 command()
     assert boxes(job) == before

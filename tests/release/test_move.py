@@ -129,14 +129,14 @@ def test_a_release_is_moved_to_another_view_and_source_under_its_name(told: Job)
     told.change("CREATE TABLE staff AS SELECT * FROM people")
     other = renamed(told, release="people", view="staff", file="staff")
     other.settings["source"] = {"url": told.url, "table": "staff"}
-    with pytest.raises(Refused, match="one release has one source"):
+    with pytest.raises(Refused, match="One release has one source"):
         other.run()
     assert move(other.spec, "people").status == "moved"
     assert len(other.published()) == 12
     assert not verify(other.spec).problems
     assert other.run().version == 3  # the rows of the other table, checked together with those of the first
     assert not verify(other.spec).problems
-    with pytest.raises(Refused, match="one release has one source"):
+    with pytest.raises(Refused, match="One release has one source"):
         told.run()
 
 

@@ -62,7 +62,7 @@ def test_a_schema_that_the_engine_keeps_for_itself_is_refused(job: Job) -> None:
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
 def test_a_file_that_is_called_as_its_schema_is_refused(job: Job) -> None:
     job.settings["publish"]["url"] = f"duckdb:///{job.folder}/Published.duckdb"
-    with pytest.raises(InputError, match=r"takes published\.people for ambiguous; call the file otherwise"):
+    with pytest.raises(InputError, match=r"takes published\.people for ambiguous\. Give the file another name"):
         preview(job.spec)
     assert not (job.folder / "Published.duckdb").exists()
 

@@ -77,7 +77,7 @@ def test_plans_write_nothing(job: Job, capsys: pytest.CaptureFixture[str], monke
 
 
 def test_who_may_not_erase_is_told_by_the_plan_too(job: Job) -> None:
-    with pytest.raises(InputError, match="people can withdraw where"):
+    with pytest.raises(InputError, match="people can withdraw only where"):
         Release(job.spec).plan_erase(["person 1"])
     with pytest.raises(InputError, match="nobody is named"):
         Release(job.spec).plan_erase([])
@@ -140,6 +140,6 @@ def test_a_spec_of_another_source_leaves_the_chain_alone(job: Job) -> None:
     job.set(entity="name", attributes=ATTRIBUTES).begin()
     before = history(job.spec)["ledger_head"]
     job.set(publish={**job.settings["publish"], "view": "another"})
-    with pytest.raises(Refused, match="one release has one source and one view"):
+    with pytest.raises(Refused, match="One release has one source and one view"):
         erase.erase(job.spec, ["person 1"])
     assert history(job.spec)["ledger_head"] == before

@@ -61,7 +61,7 @@ def refused(job: Job, **options: Any) -> str:
     [
         ({}, None, {"attributes": SHOWN}, OTHER_CONTENT),
         ({"entity": "name", "count": "entities"}, None, {"attributes": SHOWN}, "made with other columns"),
-        ({"attributes": SHOWN}, None, {"entity": "name"}, "published without a crosswalk"),
+        ({"attributes": SHOWN}, None, {"entity": "name"}, "has no crosswalk"),
         (
             {"entity": "name", "versions": {"on_refusal": "refuse"}, "attributes": SHOWN},
             None,

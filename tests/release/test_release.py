@@ -133,7 +133,7 @@ def test_two_rows_for_each_value_are_enough(make_job: MakeJob) -> None:
 def test_changed_data_is_refused_unless_the_spec_gives_up_joint_protection(released: Job) -> None:
     before = released.published()
     released.change(ANOTHER)
-    with pytest.raises(Refused, match=r"checked together only where.*joint: none"):
+    with pytest.raises(Refused, match=r"cannot be checked together; nothing.*joint: none"):
         released.run()
     assert released.published() == before
     assert states(released)[-1] == (None, "refused")

@@ -115,7 +115,7 @@ def test_what_readers_see_is_taken_away_though_the_pointer_row_is_lost(released:
 def test_another_spec_of_the_name_cannot_retire_the_release(released: Job) -> None:
     released.change("CREATE TABLE patients AS SELECT * FROM people")
     released.settings["source"] = {"url": released.url, "table": "patients"}
-    with pytest.raises(Refused, match="one release has one source"):
+    with pytest.raises(Refused, match="One release has one source"):
         retire(released.spec)
     assert shown(released) == 12
 

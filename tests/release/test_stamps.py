@@ -113,7 +113,7 @@ def test_a_lost_crosswalk_is_named_and_can_be_waived(twice: Job) -> None:
     lose(twice, ["crosswalk"])
     with pytest.raises(Refused, match="version 1, 2 checked together with others, and the crosswalk lacks it"):
         verify(twice.spec).raise_problems()
-    with pytest.raises(Refused, match=r"if only the crosswalk is lost, write `versions: \{joint: none\}`"):
+    with pytest.raises(Refused, match=r"If only the crosswalk is lost, write `versions: \{joint: none\}`"):
         twice.run()
     twice.set(versions={"joint": "none"})
     assert twice.run(force=True).status == "published"

@@ -75,7 +75,7 @@ def test_a_dry_run_that_would_be_refused_ends_like_any_other(
 ) -> None:
     job = people_job(make_job, "p1:q:a p2:q:a", **HOLD_BACK)
     assert run(["release", str(job.spec.path), "--dry-run"]) == 0
-    assert capsys.readouterr().out == "A dry run of people is done: `qblock history` has what it came to.\n"
+    assert capsys.readouterr().out == "A dry run of people is done. `qblock history` shows its result.\n"
     (event,) = history(job.spec)["events"]
     assert event["reason"].startswith("a run would be refused: ")
 

@@ -43,7 +43,7 @@ def test_a_lone_newcomer_is_refused_and_a_group_is_published(job: Job) -> None:
     assert "nobody else" not in event["reason"]
     assert "since version 1 of people too few people came to 1 block" in event["reason"]
     assert "13053" not in event["reason"]
-    assert "disease: an attacker who knows the blocks of one person only is left with at least" in event["reason"]
+    assert "disease: knowing only one person's blocks leaves an attacker at least" in event["reason"]
     job.change("DELETE FROM people WHERE name = 'nobody else'")
     assert job.run().status == "unchanged"
     for statement in NEWCOMERS:
@@ -67,7 +67,7 @@ def test_leavers_of_one_value_are_refused(job: Job) -> None:
 def test_a_version_published_without_entities_cannot_be_checked_with(released: Job) -> None:
     released.set(**ENTITIES)
     released.change(NEWCOMER)
-    with pytest.raises(Refused, match="published without a crosswalk"):
+    with pytest.raises(Refused, match="has no crosswalk"):
         released.run()
 
 

@@ -162,7 +162,7 @@ def test_who_leaves_is_shown_until_the_joint_cell_can_let_them_go(make_job: Make
 
 def test_a_cohort_is_no_smaller_than_a_block_must_be(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:a p2:q:b", on_refusal="hold_back", cohort=1)
-    with pytest.raises(InputError, match="give a number of at least 2"):
+    with pytest.raises(InputError, match="Give a number of at least 2"):
         job.run()
     assert not history(job.spec)["events"]
 
@@ -277,7 +277,7 @@ def test_who_leaves_at_once_takes_whole_joint_cells(make_job: MakeJob) -> None:
 def test_where_nothing_is_left_that_could_be_published_the_message_says_what_readers_see(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:b p2:q:c")
     job.begin()
-    with pytest.raises(Refused, match=r"version 1, which shows them, is still what readers see: .* is empty"):
+    with pytest.raises(Refused, match=r"version 1, which shows them.*: .* is empty"):
         erase(job.spec, ["p1"], now=True)
     assert shown(job) == "q:b q:c"
 

@@ -209,7 +209,7 @@ def test_a_published_column_of_the_same_name_is_told_with_the_remedy(make_job: M
     job = weighted(make_job)
     settings = {**job.settings, "attributes": {**ATTRIBUTES, "Weight": "insensitive"}}
     message = (
-        r"column Weight is published, .* as weight; give that another name: publish: \{names: \{weight: share_present"
+        r"column Weight is published, .* as weight\. Give that another name: publish: \{names: \{weight: share_present"
     )
     with pytest.raises(InputError, match=message):
         spec_of(settings)

@@ -147,7 +147,8 @@ def test_who_is_missing_is_told_by_the_condition(make_job: MakeJob) -> None:
     assert events(job, "erased")[-1]["detail"]["people"] == 2
     job.set(source={**job.settings["source"], "where": "block = 'nowhere'"})
     with pytest.raises(
-        Refused, match=r"spec\.yaml:\d+: no row of the source people meets the condition: who is missing"
+        Refused,
+        match=r"spec\.yaml:\d+: no row of the source people meets the condition, so it cannot tell who is missing",
     ):
         erase(job.spec, missing=True, now=True)
     with pytest.raises(Refused, match=r"no row of the source people meets the condition: there is nothing to release"):

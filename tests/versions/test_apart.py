@@ -82,7 +82,7 @@ def publish(spec: Spec, version: int, **more: Any) -> Verdict:
 
 def test_a_cohort_is_no_smaller_than_any_block(tmp_path: Path) -> None:
     spec = make_spec("duckdb:///w.duckdb", tmp_path, cohort=1)
-    with pytest.raises(InputError, match="give a number of at least 2"):
+    with pytest.raises(InputError, match="Give a number of at least 2"):
         cohort_size(spec)
 
 

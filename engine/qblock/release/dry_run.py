@@ -46,7 +46,7 @@ class RecordVerdict(Step):
     release: str
 
     def describe(self) -> str:
-        return f"Write in the ledger what a run of {self.release} would come to, and say it nowhere else."
+        return f"Write the result of a run of {self.release} in the ledger alone, and say it nowhere else."
 
     def perform(self, run: _DryRun) -> None:
         run.tell(run.stays or f"version {run.version} would be published")

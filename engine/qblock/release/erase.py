@@ -30,32 +30,32 @@ from qblock.versions.policy.common import record_erasure
 from qblock.versions.withdrawals import NOT_RECALLED, Removal, sharing, take_out, whole_cells, withdraw
 
 QUEUED = (
-    "they stay in the versions until a batch of their people can go, so the source must keep their rows as long (not "
-    "where versions lag); the next releases see to it"
+    "they are shown until a batch of their people can go; the next releases see to it. Until then the source must "
+    "keep their rows, unless versions lag behind it"
 )
 WAIT = "they are shown until a batch of their people can go; the next releases see to it"
 NOT_IN_NEXT = (
-    "the next version is without them, if those who leave and those who stay of each joint cell pass; else it is "
-    "refused, and --now takes out their whole joint cells"
+    "the next version is without them if, in each joint cell, those who leave and those who stay pass. Else it is "
+    "refused; --now takes out their whole joint cells"
 )
-NOBODY_MISSING = "nobody is missing: the source has everybody whom a version that is kept shows, but for who has left"
+NOBODY_MISSING = "nobody is missing: the source has everybody whom a kept version shows, except people who have left"
 NEVER_SHOWN = "no version shows them, and none will"
 RECORDED = "the withdrawal was recorded"
-STUCK = "{} of them were in a batch that failed, which is not topped up: they can only leave at once (--now)"
-DECLINED = "it was not agreed to: nobody was taken out, and nothing was changed"
+STUCK = "{} of them were in a batch that failed and is not topped up, so they can only leave at once (--now)"
+DECLINED = "you did not agree: nobody was taken out, and nothing was changed"
 STILL_SHOWN = (
-    "they are out of every later version, but none could be published without them now, and version {version}, which "
-    "shows them, is still what readers see"
+    "they are out of every later version, but readers still see version {version}, which shows them. No version "
+    "without them could be published now"
 )
 
 NOBODY = (
-    "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, not even for "
-    "those found. People are named exactly by the text of column {}: numbers plain (7, not 007), dates as 2026-01-31; "
-    "look the names up there, correct the list and give it again, complete"
+    "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, not even for those found. "
+    "Write names exactly as in column {}: numbers plain (7, not 007), dates as 2026-01-31. Correct the list there, "
+    "and give all of it again"
 )
 TOO_MANY = (
-    "{}: more than a fifth. Where the values of column {} were changed, or not all of the source was loaded, they are "
-    "not gone; nothing is done. If they have really left, say how many: --confirm {}"
+    "{}: more than a fifth; nothing is done. They are not gone if the values of column {} were changed, or not all of "
+    "the source was loaded. If they have really left, say how many: --confirm {}"
 )
 ANOTHER_NUMBER = "{}, and --confirm says {}; nothing is done"
 NOT_COUNTED = "the ledger has to be upgraded before it is known who would leave and how many share their joint cells"
@@ -85,13 +85,13 @@ class ErasureRequest:
             raise InputError("--confirm says how many people are missing from the source: give it with --missing")
         if not names and not missing:
             raise InputError(
-                "nobody is named: give the values of the entity column, or a file with one on each line, or --missing "
-                "for those whom the source has no more"
+                "nobody is named. Give values of the entity column, a file with one on each line, or --missing for "
+                "those whom the source has no more"
             )
         if not spec.checked_together:
             raise InputError(
-                f"{spec.at('versions')}: people can withdraw where the spec says who a row is about and versions are "
-                "checked together: write `entity: COLUMN`, and not `joint: none`"
+                f"{spec.at('versions')}: people can withdraw only where versions are checked together. Write `entity: "
+                "COLUMN`, and not `joint: none`"
             )
         return cls(tuple(dict.fromkeys(names)), missing, confirm, now)
 
@@ -276,8 +276,8 @@ class FindMissing(Step):
             "it was not confirmed" if self.confirm is None else f"they are not the {self.confirm} that were confirmed"
         )
         return (
-            f"Find by column {self.column} whom versions that are kept show and the source has no more; do nothing if "
-            f"that is nobody, or if they are more than a fifth and {unless}."
+            f"Find by column {self.column} the people whom kept versions show and the source has no more. Do nothing "
+            f"if there are none, or if they are more than a fifth and {unless}."
         )
 
     def perform(self, run: _Erasure) -> None:
@@ -314,7 +314,8 @@ class SetApart(Step):
         if self.now:
             return "Take them out at once, with everybody who shares a joint cell with them."
         return (
-            "Take out at once whoever was never shown; the others wait until a batch of their block closes by its size."
+            "Take out at once people who were never shown; the others wait until a batch of their block closes by its "
+            "size."
         )
 
     def perform(self, run: _Erasure) -> None:

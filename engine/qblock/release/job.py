@@ -424,8 +424,8 @@ class Job:
 def retired(release: str, event: RecordedEvent) -> str:
     """The refusal for a release that was retired. event: which said so."""
     return (
-        f"release {release} was retired on {event.recorded_at:%Y-%m-%d %H:%M} UTC, and nothing of it is "
-        "published; `qblock release SPEC --force` publishes it again"
+        f"release {release} was retired on {event.recorded_at:%Y-%m-%d %H:%M} UTC and is not published; `qblock "
+        "release SPEC --force` publishes it again"
     )
 
 

@@ -19,8 +19,8 @@ from qblock.versions.recorded import UNPROTECTED
 
 KEPT_MAP = "the published recoding map was kept: all versions that are checked together have the same boxes"
 SWITCHED = (
-    "version {} of release {} was published {}, and the spec asks for `recoding: {}`: versions that are checked "
-    "together have the same blocks; nothing is published. Write `recoding: {}`, or {unprotected}"
+    "version {} of release {} was published {}, and the spec asks for `recoding: {}`; nothing is published. Versions "
+    "that are checked together have the same blocks. Write `recoding: {}`, or {unprotected}"
 )
 OTHER_NEWCOMERS = (
     "version {} of release {} was published with newcomers {}, and at a node all versions must show them so; nothing "
@@ -102,7 +102,7 @@ def named_map(spec: Spec, store: Store) -> NamedMap | None:
         if names != list(spec.quasi_identifiers):
             raise InputError(
                 f"{where}: the recoding map of version {number} is of {', '.join(names)}, and the quasi-identifiers of "
-                f"the spec are {', '.join(spec.quasi_identifiers)}; write them as they were, in that order, or leave "
+                f"the spec are {', '.join(spec.quasi_identifiers)}. Write them as they were, in that order, or leave "
                 "search.node out"
             )
         return NamedMap(there[number], stated)

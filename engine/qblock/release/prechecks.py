@@ -118,9 +118,9 @@ def precheck_published_node(run: Run) -> Chosen | None:
 def other_content(run: Run, version: int) -> Refused:
     """The refusal of content that cannot be checked together with that of a version."""
     return Refused(
-        f"version {version} of release {run.spec.release} was published with other content, and versions can be "
-        "checked together only where the spec says who a row is about from the first version on (`entity: COLUMN`): "
-        f"someone who holds both may learn more than each one guarantees; nothing is published. {ONLY_UNPROTECTED}"
+        f"version {version} of release {run.spec.release} was published with other content, and the two cannot be "
+        "checked together; nothing is published. That needs `entity: COLUMN`, the column that says who a row is "
+        f"about, from the first version on. {ONLY_UNPROTECTED}"
     )
 
 
@@ -297,17 +297,17 @@ def turnover_refusal(spec: Spec, change: Turnover, digest: str | None) -> Turnov
     confirm it."""
     if digest is None:
         return TurnoverRefused(
-            f"{spec.at('entity')}: {_counts(change)}. Nearly all people of a version do not leave at once: the values "
-            f"of column {spec.entity} are others than before (another format, new numbers), or the table holds other "
-            "people. Versions cannot be checked together then, so nothing is published, and no line confirms it. Give "
+            f"{spec.at('entity')}: {_counts(change)}. Nearly all people of a version do not leave at once: column "
+            f"{spec.entity} has other values than before (another format, new numbers), or the table holds other "
+            "people. Versions cannot be checked together then; nothing is published, and no line confirms it. Give "
             f"column {spec.entity} the values that it had (a view over the source that maps them is enough), or "
             "publish these people under another release name"
         )
     error = TurnoverRefused(
-        f"{spec.at('entity')}: {_counts(change)} (limit: 20 %). Where the values of column {spec.entity} were "
-        "changed (another format, new numbers), everybody looks new, and versions cannot be checked together any more; "
-        "nothing is published. If these people really left and came, confirm this source in the spec: "
-        f"`versions: {{confirm: {digest}}}`"
+        f"{spec.at('entity')}: {_counts(change)} (limit: 20 %); nothing is published. If the values of column "
+        f"{spec.entity} were changed (another format, new numbers), everybody looks new, and versions cannot be "
+        "checked together any more. If these people really left and came, confirm this source in the spec: `versions: "
+        f"{{confirm: {digest}}}`"
     )
     error.confirm = digest
     return error

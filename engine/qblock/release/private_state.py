@@ -175,8 +175,8 @@ def check_crosswalk(store: Store, only: str | None = None) -> None:
     if problems:
         raise Refused(
             f"the crosswalk is missing, older than what was shown, or was altered: {'; '.join(problems[:SHOWN])}. "
-            f"Nothing was changed; restore {store.named} (ledger, crosswalk and versions, complete and from one time) "
-            "from the backup that belongs to what is published"
+            f"Nothing was changed. Restore {store.named} (ledger, crosswalk and versions, complete and from one time) "
+            "from the backup that belongs to the published version"
         )
 
 
@@ -195,12 +195,12 @@ def refusal(store: Store, release: str, problems: list[str]) -> str:
     back = "ledger, crosswalk and versions, complete and from one time"
     return (
         f"private state of release {release} is missing or older than what was shown, was altered, or another job "
-        f"publishes there: {'; '.join(problems)}. Nothing is published, since what readers hold could not be checked "
-        f"against. Restore {store.named} ({back}) from the backup that belongs to what is published, or give this "
-        "job a release name and a target of its own. If it is lost for good, no later version of this release can be "
-        "protected together with the earlier ones: if only the crosswalk is lost, write `versions: {joint: none}`; "
-        f"else take the view away (qblock retire) and publish under another release name {other}, with `versions: "
-        "{joint: none}`"
+        f"publishes there: {'; '.join(problems)}. Nothing is published, since nothing could be checked against what "
+        f"readers hold. Restore {store.named} ({back}) from the backup that belongs to the published version, or give "
+        "this job a release name and a target of its own. If it is lost for good, no later version can be protected "
+        "together with the earlier ones. If only the crosswalk is lost, write `versions: {joint: none}`. Else take "
+        f"the view away (qblock retire) and publish under another release name {other}, with `versions: {{joint: "
+        "none}`"
     )
 
 
@@ -218,9 +218,9 @@ def notes(release: str, comparison: Comparison) -> list[str]:
     if comparison.seen in (None, comparison.newest):
         return []
     return [
-        f"readers see version {comparison.seen} of release {release} again, and the ledger has shown version "
-        f"{comparison.newest} since: what is published comes from an older copy; the ledger knows both, so it is safe "
-        "to continue from there",
+        f"readers see version {comparison.seen} of release {release} again, though the ledger has shown version "
+        f"{comparison.newest} since. The published copy is an older one; the ledger knows both, so it is safe to "
+        "continue from there",
     ]
 
 
@@ -238,7 +238,7 @@ def difference(reader: LedgerReader, spec: Spec, identity: Identity) -> str | No
     successor = reader.successor(release)
     if successor is not None:
         return (
-            f"release {release} was moved, and is {successor} now; write `release: {successor}` in the spec, or give a "
+            f"release {release} was moved, and is {successor} now. Write `release: {successor}` in the spec, or give a "
             "new release a name that no release has had"
         )
     last = reader.last_event(release, *IDENTIFYING)
@@ -252,7 +252,7 @@ def difference(reader: LedgerReader, spec: Spec, identity: Identity) -> str | No
     was = f"{last.source}{other} as {last.target}"
     return (
         f"release {release} is published from {was}, and this spec would publish it from {identity.source} as "
-        f"{identity.target}: one release has one source and one view, or readers of one would be shown the other; "
-        "nothing was done. Give this spec a release name of its own, or move the release on purpose: qblock ledger "
+        f"{identity.target}; nothing was done. One release has one source and one view, or readers of one would be "
+        "shown the other. Give this spec a release name of its own, or move the release on purpose: qblock ledger "
         f"move SPEC --from {release}"
     )

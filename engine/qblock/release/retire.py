@@ -90,8 +90,8 @@ def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> 
 
 UNKNOWN = "leftovers of earlier runs were not cleared, since ledger and versions do not know of each other"
 KEPT = (
-    "copies that readers have made cannot be recalled, and every version counts as readable in later checks; "
-    "`qblock release SPEC --force` publishes the release again"
+    "copies that readers have made cannot be recalled, so later checks count every version as readable. `qblock "
+    "release SPEC --force` publishes the release again"
 )
 
 

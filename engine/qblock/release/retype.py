@@ -47,8 +47,8 @@ def retype(spec: Spec, *, wait: float = 0) -> Retyped:
         )
     if spec.bundles:
         raise InputError(
-            f"{spec.at('count')}: what is kept of people with several rows (`count: entities`) is not converted; "
-            "give the column its type again"
+            f"{spec.at('count')}: records of people with several rows (`count: entities`) are not converted; give the "
+            "column its type again"
         )
     store = store_of(spec)
     with store.lock(spec.release, wait) as lock:

@@ -240,10 +240,10 @@ class _Judged:
                     self.notes += [f"not protected (versions.joint: none): {text}" for text in void]
                 else:
                     self.problems += [
-                        f"{text}: whoever holds both learns what is to be hidden{REMEDY}" for text in void
+                        f"{text}: people who hold both learn what is to be hidden{REMEDY}" for text in void
                     ]
                 self.notes += [
-                    f"{text}: whoever knows everybody's quasi-identifiers knows that anyway" for text in weak
+                    f"{text}: people who know everybody's quasi-identifiers know that anyway" for text in weak
                 ]
 
     def _same_reader(self, release: str, events: Sequence[RecordedEvent]) -> None:
@@ -275,7 +275,7 @@ class _Judged:
         whoever has both files. recorded: who could read the other one when it was published."""
         engine = engine_of_place(self.spec)
         if not engine.adapter.has_roles:
-            return "whoever has both files" if engine.is_file else "whoever can read both", ""
+            return "people with both files" if engine.is_file else "the same people", ""
         here, there = (self._current_readers.get(name, {}) for name in (self.spec.release, release))
         mine, theirs = {*self.readers, *here}, {*recorded, *there}
         role = PUBLIC if PUBLIC in mine & theirs else self._common(mine, theirs)
@@ -309,8 +309,8 @@ class _Judged:
 
 
 REMEDY = (
-    "; give the column one role in both and both the same `entity`, or leave it out of one of them; what was published "
-    "once stays known"
+    ". Give the column one role in both and both the same `entity`, or leave it out of one of them. What was "
+    "published once stays known"
 )
 
 

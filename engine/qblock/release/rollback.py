@@ -34,12 +34,9 @@ from qblock.spec import Spec, spec_digest
 from qblock.versions.later import WITHOUT_ENTITY, joint_check
 from qblock.versions.policy import common
 
-NEXT_RUN = (
-    "the next run of the job publishes what the source holds then; to keep this version, fix the source first or "
-    "pause the schedule"
-)
+NEXT_RUN = "the next run publishes the source again. To keep this version, fix the source first or pause the schedule"
 CHANGED = (
-    "the spec has changed since this version was published: it was checked for what the spec asks now, with the "
+    "the spec has changed since this version was published. The version was checked against the spec of now, with the "
     "quantities kept with it"
 )
 
@@ -211,7 +208,7 @@ class _Rollback(Job):
         before = {(g.model, g.sensitive, g.parameters, g.parameter): g for g in self.recorded if g.stage == "recheck"}
         for index, (requirement, tightest) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
             if tightest is None and index not in self.matched.accepted:
-                problems.append(f"{requirement.model.name} cannot be computed from what is kept")
+                problems.append(f"{requirement.model.name} cannot be computed from the kept version")
             if tightest is None:
                 continue
             if not tightest.holds:

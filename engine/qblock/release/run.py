@@ -40,12 +40,12 @@ from qblock.versions.later import joint_check, later_versions
 from qblock.versions.policy import common
 
 NOT_JOINT = (
-    "versions of this release are not protected together: whoever keeps several of them may learn more than each one "
-    "guarantees (versions.joint: none)"
+    "versions of this release are not protected together (versions.joint: none): people who keep several may learn "
+    "more than each one guarantees"
 )
 NOT_PROTECTED = (
     "All guarantees hold. The level of detail itself can hint at sensitive values to someone who knows how qblock "
-    "searches; `search: {choose_from: sizes}` without suppression avoids that, and so does a node that is pinned"
+    "searches. `search: {choose_from: sizes}` without suppression avoids that, and so does a pinned node"
 )
 SEARCH_FIGURES = (
     "nodes_total",

@@ -197,7 +197,7 @@ class _Checks:
             self.computed.append(requirement)
             self.tightest.append(tightest)
             if not tightest.holds:
-                self.problems.append(f"what is published does not satisfy {requirement.model.name}")
+                self.problems.append(f"the published rows do not satisfy {requirement.model.name}")
             for guarantee in Guarantee.of(requirement, tightest, stage):
                 if guarantee not in current.guarantees:
                     self.problems.append(

@@ -339,8 +339,8 @@ def check_known_types(
     ]
     if problems:
         raise Refused(
-            f"{'; '.join(problems)}: values that did not change may read differently, and versions could not be "
-            f"checked together; nothing is published. {remedy(spec)}"
+            f"{'; '.join(problems)}; nothing is published. Values that did not change may read differently, so "
+            f"versions cannot be checked together. {remedy(spec)}"
         )
 
 
@@ -356,10 +356,9 @@ def _check_audience(
         check_coarser(spec, theirs, f"release {release}, which the same readers may hold,")
         if first.hashed != theirs.first.hashed:
             raise Refused(
-                f"release {release}, which the same readers may hold, knows people by digests that cannot be compared "
-                f"with those of release {spec.release}: one of the two is made from a cluster, which is given no keys; "
-                "nothing is published. Release both from one engine, or write "
-                f"{UNPROTECTED}"
+                f"release {release}, which the same readers may hold, cannot be compared with release {spec.release}; "
+                "nothing is published. One of the two is made from a cluster, which is given no keys, so their "
+                f"digests of people differ. Release both from one engine, or write {UNPROTECTED}"
             )
         here, there = first.column, theirs.first.column
         if not writes_alike(here, there):
@@ -373,8 +372,8 @@ def _check_audience(
 def _disagree(what: str, release: str, ours: str, other: str, theirs: str) -> Refused:
     return Refused(
         f"release {release} writes {what} in type {ours}, and release {other}, which the same readers may hold, in "
-        f"type {theirs}: what is the same would look different, and versions could not be checked together; nothing is "
-        f"published. Give both columns one type, and convert what is kept of the one that changes: {RETYPE}"
+        f"type {theirs}; nothing is published. Equal values would look different, so versions cannot be checked "
+        f"together. Give both columns one type, and convert the records of the one that changes: {RETYPE}"
     )
 
 

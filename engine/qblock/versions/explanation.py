@@ -17,7 +17,6 @@ import sqlalchemy as sa
 
 from qblock.blocks import Ints
 from qblock.hierarchy import Hierarchy
-from qblock.search.assessment import HELD_BY_ALL
 from qblock.search.task import Task
 from qblock.spec import Spec
 from qblock.versions.bounds import (
@@ -78,10 +77,10 @@ class Explanation:
             said.append(f"since version {key.version} of {key.release} too few people {', '.join(parts)}")
         for left in self.left:
             said.append(
-                f"{left.attribute}: an attacker who knows the blocks of one person only is left with at least "
-                f"{plural(left.supports, 'value')}, and certain about {plural(left.supports_certain, 'person')}; one "
-                f"who counts over all blocks is left with at least {plural(left.bounds, 'value')}, and certain about "
-                f"{plural(left.bounds_certain, 'person')}"
+                f"{left.attribute}: knowing only one person's blocks leaves an attacker at least "
+                f"{plural(left.supports, 'value')}, and makes them certain about "
+                f"{plural(left.supports_certain, 'person')}; counting over all blocks leaves at least "
+                f"{plural(left.bounds, 'value')}, and certainty about {plural(left.bounds_certain, 'person')}"
             )
         harmless = sum(c.rows for c in self.components if c.values is not None and c.values > 1)
         if harmless:
@@ -330,17 +329,17 @@ def refusal(crosswalk: Crosswalk, task: Task, candidate: Candidate, verdict: Ver
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
     if verdict.versions == 1 and spec.by_rows:
         return (
-            f"{verdict.failing} of {verdict.cells} groups of people who have as many rows in a block fail, with "
-            f"{verdict.rows} people in them ({models}): it may be known how many rows somebody has "
-            "(versions.row_counts: known). Nothing is published; give few rows of each person in a view of the source, "
-            f"or {coarser}"
+            f"{verdict.failing} of {verdict.cells} groups of people who have equally many rows in a block fail, with "
+            f"{verdict.rows} people in them ({models}). Others may know how many rows somebody has "
+            "(versions.row_counts: known). Nothing is published; keep few rows of each person in a view of the "
+            f"source, or {coarser}"
         )
     if verdict.versions == 1:  # of people with several rows, whom no model covers in this
         return (
-            f"in {verdict.failing} of {verdict.cells} blocks, with {verdict.rows} people in them, there is "
-            f"{HELD_BY_ALL}, so that being in such a block reveals it. Nothing is published; {coarser}"
+            f"in {verdict.failing} of {verdict.cells} blocks, with {verdict.rows} people in them, everybody shares a "
+            f"value, so belonging to the block reveals it. Nothing is published; {coarser}"
         )
-    how = "to whoever knows whose value changed" if linked else "by people whose value did not change"
+    how = "to people who know whose value changed" if linked else "by people whose value did not change"
     same_cell = ", and whose value changed in the same ones" if linked else ""
     groups = "newcomers, leavers and changed values" if linked else "newcomers and leavers"
     because = f"{changed}. " if changed else ""
@@ -349,9 +348,8 @@ def refusal(crosswalk: Crosswalk, task: Task, candidate: Candidate, verdict: Ver
         f"{verdict.versions} versions together tell more than each one alone ({how}): {verdict.failing} of "
         f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
         f"look the same in every version ever published{same_cell}. {because}{more}{leavers}Nothing is published; "
-        f"{same}, wait until {groups} come in larger groups, or write "
-        f"`versions: {{on_refusal: hold_back{by_block}}}`, with which versions lag behind the source until they pass. "
-        f"What else is left is {UNPROTECTED}"
+        f"{same}, wait until {groups} come in larger groups, or write `versions: {{on_refusal: hold_back{by_block}}}`: "
+        f"versions then lag behind the source until they pass. The only other way on is {UNPROTECTED}"
     )
 
 

@@ -165,7 +165,7 @@ def members(spec: Spec, versions: Sequence[RecordedVersion]) -> list[RecordedVer
             raise InputError(
                 f"{spec.at('versions', 'audience')}: version {version.key.version} of release {version.key.release} "
                 f"has the sensitive attributes {', '.join(version.sensitive) or '(none)'}, and {spec.release} has "
-                f"{', '.join(spec.sensitives) or '(none)'}: they cannot be checked together; name the same ones in the "
+                f"{', '.join(spec.sensitives) or '(none)'}. They cannot be checked together. Name the same ones in the "
                 "same order, or write `versions: {joint: none}`"
             )
         if version.counted != spec.counted:
@@ -257,16 +257,16 @@ def check_models(spec: Spec) -> None:
         model = requirement.model
         if spec.bundles and len(requirement.sensitive) > 1:
             raise Refused(
-                f"{spec.at_requirement(requirement)}: of people with several rows (`count: entities`) versions are "
-                "checked together for one sensitive attribute at a time; write the requirement once for each of "
+                f"{spec.at_requirement(requirement)}: with `count: entities`, versions are checked together for one "
+                "sensitive attribute at a time. Write the requirement once for each of "
                 f"{', '.join(requirement.sensitive)}, or `versions: {{joint: none}}`"
             )
         if model.needs & OF_A_NODE.keys() or (model.needs & {"population"} and model.name != "k_map"):
             what = next((OF_A_NODE[need] for need in OF_A_NODE if need in model.needs), "a population")
             raise Refused(
                 f"{spec.at_requirement(requirement)}: {model.name} is defined by {what}, which several versions "
-                "together do not have; publish one version only, ask for another model, or write "
-                "`versions: {joint: none}`"
+                "together do not have. Publish one version only, ask for another model, or write `versions: {joint: "
+                "none}`"
             )
 
 
@@ -439,8 +439,8 @@ def _with(spec: Spec, requirement: Requirement, reference: Reference, name: str,
     numeric = reference.numbers is not None and None not in new
     if not needs <= OF_COUNTS or ("numbers" in needs and not numeric):
         raise Refused(
-            f"{spec.at('attributes', name)}: the source has values of {name} that the first version did not have, and "
-            f"{requirement.model.name} depends on all the values that there are; nothing is published. Declare all the "
+            f"{spec.at('attributes', name)}: the source has values of {name} that the first version did not have; "
+            f"nothing is published. {requirement.model.name} depends on all values of the column. Declare all the "
             f"values of {name} (`domain`), or take those rows out of the source"
         )
     domain_now = (*reference.domain, *new)
@@ -461,9 +461,9 @@ def as_first(spec: Spec, name: str, now: Reference, first: Reference) -> Referen
     total: dict[str | None, int] = dict(zip(first.domain, first.totals.tolist(), strict=True))
     if any(n for value, n in total.items() if value not in now.domain):
         raise Refused(
-            f"{spec.at('attributes', name)}: nobody whom the release shows has some of the values of {name} that the "
-            "first version had, and a model compares with all of them; nothing is published. Declare all the values "
-            f"of {name} (`domain`)"
+            f"{spec.at('attributes', name)}: the release shows nobody with some values of {name} that the first "
+            f"version had; nothing is published. A model compares with all of them. Declare all the values of {name} "
+            "(`domain`)"
         )
     totals = np.array([total.get(value, 0) for value in now.domain], dtype=np.int64)
     return replace(now, rows=first.rows, totals=totals)

@@ -38,7 +38,7 @@ WORDS = {
     "crosswalk_rolled": "how far joint cells are known",
     "crosswalk_apart": "who is out, leaves or failed",
     "crosswalk_turnover": "who was new or gone in the last run",
-    "crosswalk_shown": "what the newest version shows of whom",
+    "crosswalk_shown": "the shown state",
     "crosswalk_waiting": "who waits",
     "crosswalk_steady": "what the job remembers",
     "crosswalk_cohort": "the maps of cohorts",

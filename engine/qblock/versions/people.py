@@ -200,20 +200,20 @@ def check_somebody(
     if not session.scalar(sa.select(sa.func.count()).select_from(joined)):
         raise Refused(
             f"nobody of version {newest.key.version} of release {spec.release} is found in the source by column "
-            f"{spec.entity}, whose values or type have changed: versions cannot be checked together; give the column "
+            f"{spec.entity}. Its values or type have changed, so versions cannot be checked together. Give the column "
             f"its former values again, or write {UNPROTECTED}"
         )
 
 
-EMPTY = "{}: who is missing cannot be told from it; nothing is done"
+EMPTY = "{}, so it cannot tell who is missing; nothing is done"
 RETYPED = (
-    "column {} is of type {} now, and was of type {} when the newest version was made: people who are there would look "
-    "missing; nothing is done. {}"
+    "column {} is of type {} now, and was of type {} when the newest version was made; nothing is done. People who "
+    "are there would look missing. {}"
 )
 
 LEAVERS = (
-    "{} of the newest version left: `qblock erase SPEC --missing --now` takes out whom the source has no more with "
-    "their whole joint cells, and says first how many people these are. "
+    "{} of the newest version left. `qblock erase SPEC --missing --now` takes out everybody whom the source has no "
+    "more, with their whole joint cells. It says first how many people these are. "
 )
 
 

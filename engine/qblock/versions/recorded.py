@@ -39,7 +39,7 @@ from qblock.versions.types import First, Types, entity_text, named, types_of
 UNPROTECTED = "`versions: {joint: none}`, with which no later version is protected together with the earlier ones"
 """What is left where versions cannot be checked together: no other name helps those who hold both."""
 ONLY_UNPROTECTED = (
-    f"What is left is {UNPROTECTED}: whoever holds several of them may learn more than each one guarantees"
+    f"The only way on is {UNPROTECTED}. People who hold several of them may learn more than each one guarantees"
 )
 DIGEST = "qblock entity"
 """The column of an admitted source that holds the digests."""
@@ -308,10 +308,9 @@ def first_of(
     if own:
         if own[-1].first.hashed != crosswalk.hashes:
             raise Refused(
-                f"the versions of release {spec.release} know people by digests that cannot be made for this source: "
-                "those of a cluster are made of hashes, since it is given no keys. What was shown cannot be compared "
-                "with the source; nothing is published. Release from the engine that made them, or under another name "
-                f"with {UNPROTECTED}"
+                f"the versions of release {spec.release} cannot be compared with this source; nothing is published. "
+                "They know people by digests of another kind: a cluster makes them of hashes, since it is given no "
+                f"keys. Release from the engine that made them, or under another name with {UNPROTECTED}"
             )
         return own[-1].first
     for version in reversed(versions):

@@ -86,10 +86,9 @@ def check_coarser(spec: Spec, known: Types, version: str) -> None:
             shown = f"`publish_as: {before}`" if before else "its values as they are"
             raise InputError(
                 f"{spec.at('attributes', name, 'publish_as')}: {version} shows of {name} {shown}, and versions with "
-                f"other labels cannot be checked together; nothing is published. "
-                f"{f'Write {shown} again' if before else 'Remove publish_as'}, or, unprotected: "
-                "`versions: {joint: none}`, after which whoever holds several versions may learn more than each one "
-                "guarantees"
+                "other labels cannot be checked together; nothing is published. "
+                f"{f'Write {shown} again' if before else 'Remove publish_as'}, or, unprotected: `versions: {{joint: "
+                "none}`. With that, people who hold several versions may learn more than each one guarantees"
             )
     _check_replaced(spec, known, version)
 
@@ -102,11 +101,10 @@ def _check_replaced(spec: Spec, known: Types, version: str) -> None:
         if before != now and name in known.columns:
             shown = f"with `{before}`" if before else "as it is in the source"
             raise InputError(
-                f"{spec.at('attributes', name)}: {version} shows {name} {shown}, and versions that are read "
-                "otherwise cannot be checked together; nothing is published. "
-                f"{f'Write `{before}` again' if before else f'Remove `{now}`'}, or, unprotected: "
-                "`versions: {joint: none}`, after which whoever holds several versions may learn more than each one "
-                "guarantees"
+                f"{spec.at('attributes', name)}: {version} shows {name} {shown}, and versions that are read otherwise "
+                "cannot be checked together; nothing is published. "
+                f"{f'Write `{before}` again' if before else f'Remove `{now}`'}, or, unprotected: `versions: {{joint: "
+                "none}`. With that, people who hold several versions may learn more than each one guarantees"
             )
 
 

@@ -252,8 +252,8 @@ def cohort_size(spec: Spec) -> int:
         return least
     if declared < least:
         raise InputError(
-            f"{spec.at('versions', 'cohort')}: newcomers wait until there are `cohort` of them; give a number of at "
-            f"least {least}, the rows that every block must have, or `auto`; several times as many make it likely that "
+            f"{spec.at('versions', 'cohort')}: newcomers wait until there are `cohort` of them. Give a number of at "
+            f"least {least}, the rows that every block must have, or `auto`. Several times as many make it likely that "
             "a cohort passes"
         )
     return declared

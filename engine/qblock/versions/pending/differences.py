@@ -59,8 +59,8 @@ from qblock.versions.texts import (
 from qblock.versions.types import cannot_hold
 
 OTHER_COLUMNS = (
-    "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}), and "
-    "those whom the source has no more are shown as they were; nothing is published. Write the columns as they were, "
+    "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}); "
+    "nothing is published. People whom the source has no more are shown as they were. Write the columns as they were, "
     "or {unprotected}"
 )
 
@@ -323,9 +323,9 @@ def check_shown(crosswalk: Crosswalk, spec: Spec, state: State, columns: Mapping
         now = columns[name].compare_as
         if type_class(now) != type_class(before):
             raise Refused(
-                f"column {name} is of type {now} now, and was of type {before} when version {state.first} of "
-                f"release {spec.release} was made: values that did not change may read differently; nothing "
-                f"is published. Give the column its type again, or write {UNPROTECTED}"
+                f"column {name} is of type {now} now, and was of type {before} when version {state.first} of release "
+                f"{spec.release} was made; nothing is published. Values that did not change may read differently. Give "
+                f"the column its type again, or write {UNPROTECTED}"
             )
     types = {name: column.compare_as for name, column in recorded(crosswalk, spec.release)[-1].types.columns.items()}
     types |= state.types

@@ -50,14 +50,13 @@ FAILED_TOGETHER = (
 )
 KEPT = "the published node was kept, since all versions must have the same node (versions.on_refusal: hold_back)"
 NO_STATE = (
-    "columns are published as they are, and what version {} shows of whom was not kept: the next version is checked as "
-    "with `on_refusal: refuse`, and those after it lag"
+    "the next version is checked as with `on_refusal: refuse`, and those after it lag. Columns are published as they "
+    "are, and version {} kept no record of whom it shows how"
 )
-AS_FIRST = "models that compare with the distribution of the table compare with that of version {}, whoever came since"
+AS_FIRST = "models that compare with the table's distribution use that of version {}, even for people who came since"
 OTHER_BLOCKS = (
-    "hierarchies were edited, which shows {} units in another block; where people have several rows (`count: "
-    "entities`) what is kept of them cannot follow; nothing is published. Change the hierarchies back, or write "
-    "{unprotected}"
+    "hierarchies were edited, which shows {} units in another block; nothing is published. With `count: entities` the "
+    "records of people cannot follow. Change the hierarchies back, or write {unprotected}"
 )
 EDITED = "hierarchies were edited, which shows {} people in another block: their joint cells are split"
 FAILED_WORDS = {
@@ -69,20 +68,20 @@ FAILED_WORDS = {
 }
 
 REFUSED_FIRST = (
-    "The next run does not try again while the spec asks the same, whoever is in the source by then: repeating it "
-    "could reveal values to anyone who saw this refusal. Change what the spec asks (models, node, attributes), or use "
-    "--force if nobody outside knows of it"
+    "The next run does not try again while the spec asks the same, even if other people are in the source by then. "
+    "Repeating it could reveal values to anyone who saw this refusal. Change the models, node or attributes in the "
+    "spec, or use --force if nobody outside knows of the refusal"
 )
 """Of a first version that was refused for its values. Shown later with one person more, the others would be known to be
 what was refused; and a version without them would tell that they were (docs/steady-job.md sections 2 and 5)."""
 NOT_AGAIN = (
-    "the first version of release {release} was refused, and the spec asks the same: repeating it could reveal values "
-    "to anyone who saw the refusal; nothing is published. Change what the spec asks (models, node, attributes), or use "
-    "--force if nobody outside knows of it"
+    "the first version of release {release} was refused, and the spec asks the same; nothing is published. Repeating "
+    "it could reveal values to anyone who saw the refusal. Change the models, node or attributes in the spec, or use "
+    "--force if nobody outside knows of the refusal"
 )
 AGAIN = (
-    "a first version was refused before, and people of it are tried again: this may reveal their values to anyone who "
-    "saw that refusal"
+    "people of a first version that was refused are tried again. This may reveal their values to anyone who saw that "
+    "refusal"
 )
 
 

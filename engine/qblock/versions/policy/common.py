@@ -175,10 +175,10 @@ def _check_audience(crosswalk: Crosswalk, known: Collection[VersionKey], spec: S
                 )
             if without:
                 raise Refused(
-                    f"version {without[0]} of release {name}, which versions.audience names, was published without a "
-                    "crosswalk (without `entity`, or with `versions: {joint: none}`), so no version can be checked "
-                    "together with it; nothing is published. Leave it out of the audience if no reader can hold both, "
-                    "or write `versions: {joint: none}`"
+                    f"version {without[0]} of release {name}, which versions.audience names, has no crosswalk, so no "
+                    "version can be checked together with it; nothing is published. It was published without "
+                    "`entity`, or with `versions: {joint: none}`. Leave the release out of the audience if no "
+                    "reader can hold both, or write `versions: {joint: none}`"
                 )
 
 
@@ -187,11 +187,11 @@ def _check_recorded(known: Collection[VersionKey], spec: Spec, store: Store, sho
     if not missing:
         return
     first, stamps = min(missing), written(store, spec.release)
-    since = "" if first in stamps.shown and stamps.shown[first].stamp else ", or it was lost"
+    since = "" if first in stamps.shown and stamps.shown[first].stamp else ", or the crosswalk was lost"
     raise Refused(
-        f"version {first} of release {spec.release} was published without a crosswalk (without `entity`, or with "
-        f"`versions: {{joint: none}}`){since}, so no later version can be checked together with it; nothing is "
-        f"published. {ONLY_UNPROTECTED}"
+        f"version {first} of release {spec.release} has no crosswalk, so no later version can be checked together with "
+        f"it; nothing is published. It was published without `entity`, or with `versions: {{joint: none}}`{since}. "
+        f"{ONLY_UNPROTECTED}"
     )
 
 

@@ -25,8 +25,8 @@ from qblock.versions.recorded import Candidate, identified, recorded
 from qblock.versions.withdrawals import NOBODY, Batch, failed
 
 STAY_IN = (
-    "the batch of {} people who withdrew fails: it would reveal the values of its leavers or of those who stay; they "
-    "stay in, and can leave with their whole joint cells (`qblock erase SPEC ENTITY... --now`)"
+    "the batch of {} people who withdrew fails, so they stay in: it would reveal the values of its leavers or of "
+    "those who stay. They can leave with their whole joint cells: `qblock erase SPEC ENTITY... --now`"
 )
 DOUBTED = "with the {} people who withdraw the versions fail together: tried again without them"
 
