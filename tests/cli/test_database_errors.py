@@ -230,12 +230,12 @@ BETWEEN = "but we can only read versions between"
             f"IO Error: Trying to read a database file with version number 99, {BETWEEN} 64 and 68.\nThe database",
             QblockError,
             "/c.duckdb was written by a newer DuckDB (storage 99) than the installed {}, which reads storage up to 68; "
-            "upgrade it: pip install --upgrade duckdb",
+            "Upgrade it: pip install --upgrade duckdb",
         ),
         (
             f"IO Error: Trying to read a database file with version number 38, {BETWEEN} 64 and 68.\nThe database",
             QblockError,
-            "/c.duckdb was written by an older DuckDB (storage 38) than the installed {} can read; export it",
+            "/c.duckdb was written by an older DuckDB (storage 38) than the installed {} can read. Export it",
         ),
         ('IO Error: Could not read enough bytes from file "/d.duckdb": 7', QblockError, "/d.duckdb is damaged; put it"),
         ("Corrupt database file: Erika", QblockError, "/c.duckdb is damaged; put it back from its backup"),

@@ -67,7 +67,10 @@ def test_statements_of_postgresql(postgresql_url: str, tmp_path: Path, qblock: Q
         lines = text.out.splitlines()
         assert all(not line or line.startswith(("GRANT ", "CREATE ROLE ", "-- ")) for line in lines)
         assert 'CREATE ROLE "auditor of ours" LOGIN; -- with a password, or as pg_hba.conf asks' in lines
-        assert f'GRANT USAGE ON SCHEMA "clinic" TO "{own.login}"; -- the schema of what is read; held already' in lines
+        assert (
+            f'GRANT USAGE ON SCHEMA "clinic" TO "{own.login}"; -- the schema of a table that is read; held already'
+            in lines
+        )
         found = qblock("grants", path, "--officer", "auditor of ours", "--json").json
         assert found["sql"] + "\n" == text.out
         assert (found["job"], found["engine"]) == (own.login, "postgresql")

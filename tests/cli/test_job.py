@@ -192,7 +192,7 @@ def test_a_hook_that_fails_changes_nothing(
     options = ["--log-format", format_] if format_ else []
     assert release(job, "--hook", f"{hook} 7", *options) == 0
     out, err = capfd.readouterr()
-    message = "the hook ended with status 7; what was published is not affected"
+    message = "the hook ended with status 7; the published version is not affected"
     if format_:
         assert (lines(err)[-1]["message"], lines(err)[-1]["step"]) == (message, "hook")
     else:

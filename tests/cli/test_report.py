@@ -79,8 +79,8 @@ def test_what_cannot_be_written_is_said_before_anything_is_read(
         ("-o", "patients.duckdb"): "which would be lost",
         ("-o", "none/report.html"): "there is no folder none; make it",
         ("-o", "sub"): "it is a folder; name a file",
-        ("-o", "r.html", "--format", "pdf"): "--format pdf: there is no such form; valid: html, json, md",
-        ("--format", "pdf"): "there is no such form",
+        ("-o", "r.html", "--format", "pdf"): "--format pdf: no such form; valid: html, json, md",
+        ("--format", "pdf"): "no such form",
         ("-o", "r.html", "--json"): "give one of them",
         ("-o", "r.html", "--prior", "table"): "add --internal",
         (
@@ -88,7 +88,7 @@ def test_what_cannot_be_written_is_said_before_anything_is_read(
             "r.html",
             "--version",
             "1",
-        ): "is of the version that they see; add --internal",
+        ): "is always of the version that they see. Add --internal",
         ("-o", "r.html", "--version", "1", "--candidate"): "give one of them",
         (): "name it with -o report.html",
     }

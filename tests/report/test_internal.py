@@ -203,7 +203,7 @@ def test_a_version_that_is_kept_is_reported_as_it_was(make_job: MakeJob) -> None
     recorded = [one for one in history(job.spec)["guarantees"] if one["version"] == 1]
     assert [one.satisfied for one in report.shown.guarantees] == [f"k = {one['satisfied']}" for one in recorded]
     text = rendered(report, "html")
-    assert "Version 1 is not what readers see: they see version 2." in text
+    assert "Readers see version 2, not version 1." in text
     assert "The spec has changed since" in text
     assert report.to_dict()["internal"]["kept"] == {"version": 1, "current": 2, "same_spec": False}
     assert "is the one that readers see" in rendered(read_report(job.spec, internal=True, version=2), "md")

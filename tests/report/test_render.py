@@ -350,7 +350,7 @@ def test_marks_of_the_picture_say_what_they_are() -> None:
 
 
 def test_what_a_verification_found_is_the_first_thing_of_its_page() -> None:
-    assert "Verified: what is published is what was checked" in rendered(internal(), "md")
+    assert "Verified: readers see what was checked" in rendered(internal(), "md")
     assert "**A verification found: it is gone.**" in rendered(internal(problems=("it is gone",)), "md")
 
 

@@ -187,7 +187,7 @@ def rekey(
 def _rekeyed(rekeyed: Rekeyed) -> Lines:
     from qblock.api import BACKUPS
 
-    yield f"The crosswalk has a new key; it is number {rekeyed.keys}, and the older ones are kept for the chain."
+    yield f"The crosswalk has a new key, number {rekeyed.keys}. Older keys are kept for the chain."
     for release, n in rekeyed.releases.items():
         yield f"Release {release}: {shown(n)} people moved to it."
     yield f"Note: {BACKUPS}"
@@ -232,7 +232,7 @@ def move(
 
 def _moved(moved: Ended, earlier: str) -> Lines:
     if moved.status == "unchanged":
-        yield f"Nothing to do: release {moved.release} is what the spec says."
+        yield f"Nothing to do: release {moved.release} is as the spec says already."
         return
     yield f"Release {earlier} is {moved.release} now, published as {moved.view} (version {moved.version})."
     yield from listed("Note", moved.notes)
@@ -289,11 +289,11 @@ def report(
     if prior is not None and not (internal or candidate):
         raise InputError("--prior is about an internal report: its figures are of the source; add --internal")
     if version is not None and candidate:
-        raise InputError("--candidate is about what is not published yet, --version about what was; give one of them")
+        raise InputError("--candidate is about a version to come, --version about a published one; give one of them")
     if version is not None and not internal:
         raise InputError(
-            f"--version {version}: a report for readers is of the version that they see; add --internal for one of "
-            "another version, for those who run the job"
+            f"--version {version}: a report for readers is always of the version that they see. Add --internal for "
+            "another one, for those who run the job"
         )
     release = load_release(spec)
 
@@ -319,7 +319,7 @@ def _known(form: str) -> Format:
     for known in FORMS.values():
         if form == known:
             return known
-    raise InputError(f"--format {form}: there is no such form; {choices(sorted(set(FORMS.values())), form)}")
+    raise InputError(f"--format {form}: no such form; {choices(sorted(set(FORMS.values())), form)}")
 
 
 class ReportFile:

@@ -39,7 +39,7 @@ def build(
     from qblock.api import LAYOUTS
 
     if layout not in LAYOUTS:
-        raise InputError(f"--layout {layout}: there is no such layout; {choices(LAYOUTS, layout)}")
+        raise InputError(f"--layout {layout}: no such layout; {choices(LAYOUTS, layout)}")
     written = load_release(spec).build_hierarchies(directory, force=force, layout=layout)
     deliver(written, ["Written: " + ", ".join(map(str, written.files))], json_)
 

@@ -283,7 +283,7 @@ class Job:
         except OSError as error:
             problem = f"was not run, since its file was not written: {error.strerror}"
         if problem is not None:
-            self._warn(f"the hook {problem}; what was published is not affected")
+            self._warn(f"the hook {problem}; the published version is not affected")
 
     def _write(self, result: RunResult) -> Path | None:
         """Write the result file; returns it where it is written."""

@@ -144,7 +144,7 @@ def release(
     hooked = Hook.of(hook, hook_timeout, hook_env or ())
     job = Job(spec, log, hooked, result, force=force or result_force)
     if dry_run and report_ is not None:
-        raise InputError("--report is about what is published, and --dry-run publishes nothing; give one of them")
+        raise InputError("--report needs a published version, and --dry-run publishes nothing; give one of them")
 
     def perform(loaded: Release) -> Published | DryRun:
         file = None if report_ is None else ReportFile(report_, loaded, "--report")
@@ -167,7 +167,7 @@ def _published(result: RunResult, what: str, *, verbose: bool = False) -> Lines:
     from qblock.api import Published, waiting_words
 
     if result.status == "dry_run":
-        yield f"A dry run of {result.release} is done: `qblock history` has what it came to."
+        yield f"A dry run of {result.release} is done. `qblock history` shows its result."
     if result.reason is not None or not isinstance(result, Published):
         return
     waiting = waiting_words(result.waiting, result.lag.to_dict()) if result.waiting else ""
@@ -207,7 +207,7 @@ def verify(
 
 def _verified(result: Verified) -> Lines:
     yield from listed("PROBLEM", result.problems)
-    agree = "" if result.problems else "What is published is what was checked: version"
+    agree = "" if result.problems else "Published as it was checked: version"
     yield f"{agree or 'Version'} {result.version} of {result.release}, {result.rows:,} rows."
     yield column_words(result.in_words)
     yield from guarantee_lines(result.tightest)
@@ -350,7 +350,7 @@ def _erased(erasure: Erased, *, missing: bool) -> Lines:
     companions = f", and {erasure.companions} who share their joint cells" if erasure.companions else ""
     who = "1 person" if erasure.asked == 1 else f"{erasure.asked} people"
     who += " whom the source has no more" if missing else " named"
-    yield f"{who}, {erasure.shown} of them shown by some version{companions}: {erasure.status}."
+    yield f"{erasure.status.capitalize()}: {who}, {erasure.shown} of them shown by some version{companions}."
     if erasure.published is not None:
         yield f"Readers see version {erasure.published.version}, which shows none of them."
     if erasure.retired:

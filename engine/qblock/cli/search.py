@@ -403,7 +403,7 @@ def _verdict(tightest: Sequence[Guarantee]) -> Lines:
     if failing:
         yield f"Not all that the spec asks for is met: {failing} of {len(holds)} fail."
     else:
-        yield "What the spec asks for is met."
+        yield "All that the spec asks for is met."
     if bound := limit(tightest):
         yield bound
 

@@ -74,14 +74,14 @@ stubbornness."""
 FIGURES = ("breach", "positive", "negative", "rise", "fall", "moved")
 """Of beliefs, those that have a sentence."""
 SUPPRESSED = (
-    "rows may be suppressed, so that each question takes a search of its own, and the lattice has more than {:,} "
-    "nodes; change the spec and search"
+    "the lattice has more than {:,} nodes, and each question takes a search of its own, since rows may be suppressed. "
+    "Change the spec and search"
 )
 SETTLED = (
-    "rows may be suppressed, so that each question takes a search of its own, and the spec names its node or chooses "
-    "it by block sizes; change the spec and search"
+    "the spec names its node or chooses it by block sizes, and each question takes a search of its own, since rows "
+    "may be suppressed. Change the spec and search"
 )
-TOO_MANY = "the lattice has more than {:,} nodes; change the spec and search"
+TOO_MANY = "the lattice has more than {:,} nodes. Change the spec and search"
 
 
 def read_internal(

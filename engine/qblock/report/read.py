@@ -82,12 +82,12 @@ MOST_BANDS = 16
 """Labels of the column down: those with most rows."""
 NOTHING = "no version of release {} is published, or this login may not read it"
 OLDER = (
-    "version {version}: a report for readers is of the version that they see; one of another version is for those who "
-    "run the job: add --internal (internal=True)"
+    "version {version}: a report for readers is always of the version that they see. For another one, for those who "
+    "run the job, add --internal (internal=True)"
 )
 BEFORE = (
-    "{view} has no helper view {name} that this login may read: helper views are made with the next version of a "
-    "release, and have the grants of the view; publish again with `qblock release --force`, or ask for SELECT on it"
+    "{view} has no helper view {name} that this login may read. Publish again with `qblock release SPEC --force`, "
+    "which makes it with the grants of the view, or ask for SELECT on it"
 )
 
 
@@ -287,8 +287,8 @@ class KeptVersion:
     def without_helpers(self) -> InputError:
         """Of a version that an earlier program published."""
         return InputError(
-            f"version {self.version} of release {self.spec.release} was published by a program that made no helper "
-            "views, of which a report is made; `qblock history` has its guarantees"
+            f"version {self.version} of release {self.spec.release} has no helper views, which a report needs: an "
+            "older program made it. `qblock history` has its guarantees"
         )
 
 

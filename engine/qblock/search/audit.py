@@ -178,8 +178,8 @@ def _of_one_group(task: Task, assessment: Assessment) -> list[str]:
         return []
     blocks = f"{alone:,} of {len(keys):,} blocks {'is' if alone == 1 else 'are'}"
     return [
-        f"{blocks} of one group each (one value of {task.spec.groups}): who knows the group knows that each row of the "
-        "block is of it; write `k_anonymity: {k: 2}` or more, and publish what a search then finds"
+        f"{blocks} of one group each (one value of {task.spec.groups}): people who know the group know that each row "
+        "of the block is of it. Write `k_anonymity: {k: 2}` or more, and publish what a search then finds"
     ]
 
 

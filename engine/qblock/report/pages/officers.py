@@ -20,14 +20,14 @@ LEGEND = (
 )
 NO_POPULATION = (
     "No population was named. `qblock report --internal --prior schema.table` (or a CSV file of weights) says what "
-    "somebody who knows it comes to believe; under the source itself as the population no belief changes."
+    "somebody who knows one comes to believe. With the source itself as the population no belief changes."
 )
 NO_WORKLOAD = (
     "No count query is named, or no node satisfies the spec. With `search: {workload: {queries: 200}}`, or a list of "
     "your own queries in place of the mapping, this page says how wrong their answers are."
 )
 UNKNOWN_REASON = "the ledger no longer has the spec that said why"
-HELD = {True: "yes", False: "NO", None: "to be seen to"}
+HELD = {True: "yes", False: "NO", None: "not checked"}
 
 
 def margin_page(report: Report) -> Sequence[Part]:
@@ -60,8 +60,8 @@ def _verified(of: Internal) -> Part:
     if of.problems:
         return Text(f"A verification found: {'; '.join(of.problems)}.", "failed")
     return Text(
-        "Verified: what is published is what was checked, and the ledger's chain agrees. We checked known ways to "
-        "reach private tables and found none; the list cannot be complete.",
+        "Verified: readers see what was checked, and the ledger's chain agrees. We checked known ways to reach "
+        "private tables and found none; the list cannot be complete.",
         "verdict",
     )
 
@@ -78,12 +78,12 @@ def taken_page(report: Report) -> Sequence[Part]:
         return (Text(f"Nothing was found {when}: no check had a finding, as far as it was asked."),)
     content: list[Part] = [
         Text(
-            f"As the ledger recorded it {when}; nothing is counted again. Guarantees hold as they are defined: these "
+            f"The ledger recorded this {when}; nothing is counted again. Guarantees hold as they are defined. These "
             "are reasons why one may be worth less than it reads. The figures are those of `qblock check`."
         )
     ]
     if accepted:
-        content.append(Text(f"Whoever wrote the spec (sha256 {of.spec_digest}) answers for what is accepted."))
+        content.append(Text(f"The author of the spec (sha256 {of.spec_digest}) answers for what is accepted."))
         content.append(Table("Accepted", ("what", "because", "figures"), accepted))
     if stood:
         content.append(Table("Warnings that stood", ("what", "check", "figures"), stood))
@@ -96,16 +96,16 @@ def lattice_page(report: Report) -> Sequence[Part]:
     names = ", ".join(name for name, _ in of.words)
     content: list[Part] = [
         Text(
-            f"A node has a level for each of {names}; it stands the higher, the more general it is (the number at the "
-            "left is the sum of its levels). Hover over it, or go to the picture with the Tab key and on with the "
-            f"arrow keys, for its levels, what it satisfies, and its {of.metric}."
+            f"A node has a level for each of {names}. More general nodes stand higher; the number at the left is the "
+            f"sum of their levels. Hover over a node for its levels, what it satisfies, and its {of.metric}. The Tab "
+            "key and then the arrow keys do the same."
         )
     ]
     if not of.whole:
         content.append(
             Text(
-                f"Of {of.total:,} nodes, {len(of.nodes):,} are shown: the chosen one, the minimal ones, and of those "
-                "one level coarser as many as satisfy the spec and were looked at."
+                f"{len(of.nodes):,} of {of.total:,} nodes are shown: the chosen one, the minimal ones, and some one "
+                "level coarser. Those satisfy the spec and were looked at."
             )
         )
     if of.published is None and report.published is not None:
@@ -222,11 +222,11 @@ def epsilon_page(report: Report) -> Sequence[Part]:
         return (Text("No column is sensitive, or no node satisfies the spec: there is nothing to weigh."),)
     content: list[Part] = [
         Text(
-            "Epsilon bounds by which factor somebody's being in the table changes what is believed of them: 1 is not "
-            "at all, and less is better. What an adversary of class I or II believes beforehand weighs as much as so "
-            "many people (the stubbornness); of class I it is known, of class II it may be anything. Classes III and "
-            "IV weigh it infinitely: of class III it is known, and against class IV, of which it may be anything, "
-            "nothing helps."
+            "Epsilon bounds the factor by which being in the table changes what is believed of a person: 1 is no "
+            "change, and less is better. The earlier beliefs of an adversary of class I or II weigh as much as so "
+            "many people (the stubbornness). They are known of class I, and may be anything of class II. Classes III "
+            "and IV weigh them infinitely. They are known of class III; of class IV they may be anything, and nothing "
+            "helps against it."
         )
     ]
     for shown in of.epsilon:
@@ -235,7 +235,9 @@ def epsilon_page(report: Report) -> Sequence[Part]:
         ]
         numbers = tuple(range(1, len(shown.adversaries) + 1))
         caption = f"Smallest epsilon of {shown.sensitive} at the chosen and the minimal nodes, by adversary"
-        instead = "The deeper a cell, the larger its epsilon (up to 100), which it says; inf: none is large enough."
+        instead = (
+            "Each cell says its epsilon, and deeper ones have a larger one (up to 100); inf: none is large enough."
+        )
         content.append(Figure(f"{caption}: a map", heat_map(shown, f"{caption}. {instead} A table follows."), instead))
         content.append(Table(caption, ("node", *shown.adversaries), rows, numbers))
     for name in dict.fromkeys(curve.sensitive for curve in of.curves):
@@ -248,8 +250,8 @@ def _by_stubbornness(name: str, shown: Sequence[CurveShown]) -> list[Part]:
     node = ",".join(map(str, shown[0].levels))
     caption = f"Smallest epsilon of {name} by stubbornness, at node {node}"
     instead = (
-        "Against exactly this stubbornness; against whoever knows the prior, epsilon may rise or fall with it. "
-        "Infinite values are signs above the plot, and no points of it."
+        "Each value is against exactly this stubbornness. Against an adversary who knows the prior, epsilon may rise "
+        "or fall with it. Infinite values are signs above the plot, and no points of it."
     )
     across = sorted({text for curve in shown for text in curve.stubbornness}, key=float)
     rows = []
@@ -313,9 +315,9 @@ def workload_page(report: Report) -> Sequence[Part]:
     node, which = ",".join(map(str, of.levels)), "drawn" if of.drawn else "written in the spec"
     content: list[Part] = [
         Text(
-            f"Count queries ({of.queries:,}, {which}), answered from node {node} as an analyst would: the rows of a "
-            "block are spread evenly over the values of its labels. An error is the difference as a share of the true "
-            "count, or of a thousandth of the rows where that is more."
+            f"{of.queries:,} count queries ({which}) are answered from node {node} as an analyst would: the rows of a "
+            "block are spread evenly over the values of its labels. An error is a share of the true count, or of a "
+            "thousandth of the rows if that is more."
         )
     ]
     if report.inside.lattice.published is None and report.published is not None:

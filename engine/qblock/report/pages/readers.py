@@ -54,7 +54,10 @@ def _older(report: Report) -> list[Part]:
         return [Text(f"Version {kept.version} is the one that readers see.")]
     seen = "no version at all" if kept.current is None else f"version {kept.current}"
     spec = "" if kept.same_spec else " The spec has changed since this version was published by it."
-    said = f"Version {kept.version} is not what readers see: they see {seen}. This report is of its kept copy; the "
+    said = (
+        f"Readers see {seen}, not version {kept.version}. This report is of the kept copy of version {kept.version}; "
+        "the "
+    )
     return [Text(f"{said}internal pages are about the source, the spec and the release as of now.{spec}", "failed")]
 
 
@@ -69,8 +72,8 @@ def _verdict(shown: Published) -> str:
     said = f"{what} keeps what it promises: {kept} in the {counted(shown.rows, 'row')} that it shows."
     if len(again) < number:
         said += (
-            f" {number - len(again)} of them cannot be counted again from these rows alone; the job checked what takes "
-            "more before it published."
+            f" {number - len(again)} of them cannot be counted again from these rows alone; the job checked those "
+            "before it published."
         )
     return said
 
@@ -80,8 +83,8 @@ def _limits(shown: Published, known: str) -> list[str]:
     sentences = [
         f"Nothing is promised against somebody who knows more of a person than {known}.",
         "It does not hide who is in the table, nor what a whole group has in common.",
-        "What several releases of the same people tell together is not looked at here. Versions of one release are "
-        "checked together by the job that makes them, as its spec says.",
+        "This report does not look at several releases of the same people together. The job checks the versions of "
+        "one release together, as its spec says.",
     ]
     if as_they_are:
         columns = ", ".join(as_they_are)
@@ -104,7 +107,7 @@ def columns_page(report: Report) -> Sequence[Part]:
         Table("Columns of the view", ("column", "role", "in the source", "what readers see", "most frequent"), rows)
     ]
     if bounds:
-        content.append(Text(f"Beside them stand the bounds of what is written, for filters: {', '.join(bounds)}."))
+        content.append(Text(f"More columns have the bounds of the labels, for filters: {', '.join(bounds)}."))
     sample = shown.sample
     content.append(Table("Published rows, spread over the view", sample.columns, sample.rows, first=False))
     return content
@@ -130,7 +133,7 @@ def guarantees_page(report: Report) -> Sequence[Part]:
     columns = ("model", "about", "asked", "satisfied", "holds", "in words")
     return (
         Table("Guarantees", columns, rows),
-        Text("Reached: recomputed from the published rows ('-': not possible from them alone)."),
+        Text("Satisfied: recomputed from the published rows ('-': not possible from them alone)."),
     )
 
 
@@ -147,7 +150,7 @@ def attacks_page(report: Report) -> Sequence[Part]:
         if attack.rows is not None
     ]
     if not content:
-        return (Text("No column is sensitive: nothing is to be found out but whose a row is."),)
+        return (Text("No column is sensitive: an attacker can only find out whose a row is."),)
     exposed = [attack.rows or 0 for attack in shown.attacks if attack.rows is not None]
     bars = [rows_of / shown.rows for rows_of in exposed]
     columns = ("about", "attack", "rows exposed", "blocks")
@@ -167,8 +170,8 @@ def risk_page(report: Report) -> Sequence[Part]:
     whole = shown.risk[0]
     return (
         Text(
-            f"Somebody who knows every quasi-identifier of a person finds a block of at least "
-            f"{counted(whole.least, 'row')}: picking one of them is right with a chance of at most "
+            "Somebody who knows every quasi-identifier of a person finds a block of at least "
+            f"{counted(whole.least, 'row')}. They pick the right row with a chance of at most "
             f"{share(whole.most_sure)}, and of {share(whole.mean)} for a row on average."
         ),
         _sizes(shown),
@@ -227,7 +230,7 @@ def blocks_page(report: Report) -> Sequence[Part]:
     drawn = sum(area.rows for area in of.areas)
     instead = (
         f"The blocks of the recoding map over {of.across} and {of.down}: each bar stands for the blocks with the same "
-        f"two labels, the deeper, the more rows for each unit of {of.across}; wide labels lie behind narrow ones. "
+        f"two labels. Deeper bars have more rows for each unit of {of.across}; wide labels lie behind narrow ones. "
         f"{len(of.areas):,} of {of.total:,} pairs of labels, with {share(drawn / of.rows)} of the rows."
     )
     caption = f"Blocks over {of.across} and {of.down}"
