@@ -192,7 +192,7 @@ def test_whatever_is_arrow_is_a_table() -> None:
 
 @pytest.mark.parametrize("data", [None, 5, [1], {"a": [1]}, np.zeros((2, 2)), pd.Series([1]), pd.DataFrame, object()])
 def test_what_is_no_table(data: Any) -> None:
-    with pytest.raises(qblock.InputError, match="is not a table; give a DataFrame of pandas"):
+    with pytest.raises(qblock.InputError, match=r"is not a table\. Give a DataFrame of pandas"):
         qblock.audit(data, ["a"])
 
 

@@ -164,7 +164,7 @@ def test_what_no_range_holds_is_refused(warehouse: Any, tmp_path: Path, domain: 
 
 def test_ranges_of_what_are_no_numbers_are_refused(warehouse: Any, tmp_path: Path) -> None:
     url = warehouse("t", {"id": ["r0", "r1"], "x": ["1", "2"]})
-    said = r"spec\.yaml:\d+: column x is of type .*, and ranges are of numbers; cast it"
+    said = r"spec\.yaml:\d+: column x is of type .*, and ranges are of numbers\. Cast it"
     with pytest.raises(InputError, match=said), opened(url, "t", {"id": QUASI, "x": sensitive(RANGES)}, tmp_path):
         pass
 

@@ -112,7 +112,7 @@ def test_an_idle_reader_ends_the_run_soon_and_the_next_one_succeeds(
     act = prepare(job)
     with psycopg.connect(job.url) as reader:
         reader.execute(COUNT)
-        with pytest.raises(Busy, match="what readers see stays as it is") as raised:
+        with pytest.raises(Busy, match="Readers see the same as before") as raised:
             act()
         assert f"server process {reader.info.backend_pid} of user {reader.info.user} (idle in transaction" in str(
             raised.value

@@ -167,7 +167,7 @@ def test_a_source_without_a_schema_is_found_where_the_login_would_find_it(world:
     world.job.settings["source"]["table"] = "inpatient"
     world.execute(f"GRANT CONNECT ON DATABASE {world.database} TO {world.roles['login']}")
     notes = world.printed()["notes"]
-    assert notes == ["table inpatient was not found, so what it needs is not listed"]
+    assert notes == ["table inpatient was not found, so the rights on it are not listed"]
     world.execute(f"ALTER ROLE {world.roles['login']} SET search_path = clinic")
     world.execute(grants(world.log_in("login").spec)["sql"])
     assert world.job.run().status == "published"

@@ -71,7 +71,7 @@ def other_value(found: Counted) -> Counted:
 @pytest.mark.parametrize(
     ("otherwise", "found"),
     [
-        (other_sizes, "blocks of the copy differ in size from what the search counted"),
+        (other_sizes, "blocks of the copy have other sizes than the search counted"),
         (other_value, "the copy satisfies other values of k_anonymity than the search found"),
     ],
 )

@@ -254,7 +254,7 @@ def test_a_version_of_an_earlier_program_has_none(
     assert len(tables(client)) == 2
     with pytest.raises(InputError, match="has no helper view people_columns"):
         release.report()
-    with pytest.raises(InputError, match="published by a program that made no helper views"):
+    with pytest.raises(InputError, match="has no helper views, which a report needs"):
         release.report(internal=True, version=1)
     assert release.publish(force=True).version == 2
     assert shown(client) == 2

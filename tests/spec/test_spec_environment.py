@@ -170,7 +170,7 @@ def test_a_schema_that_is_called_like_its_file_is_warned_of(publish: str, warned
     text = SPEC.partition("publish:")[0].replace("${URL}", "duckdb:///clinic.duckdb") + f"publish: {publish}\n"
     found = [line for line in read(text).warnings if "DuckDB calls a database like its file" in line]
     assert len(found) == warned
-    assert all(line.endswith("give the file or the schema another name") for line in found)
+    assert all(line.endswith("Give the file or the schema another name") for line in found)
 
 
 def test_a_spec_cannot_be_written_out_with_its_secret():

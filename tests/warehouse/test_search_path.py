@@ -123,7 +123,7 @@ def test_a_view_that_stands_before_the_source_is_not_taken_for_it(
     status = run(arguments)
     err = " ".join(capfd.readouterr().err.split())
     assert calls(attacked.owner) == 0
-    assert (status, "write which one is meant: public.people or clinic.people" in err) == (2, True), err
+    assert (status, "Write the one that is meant: public.people or clinic.people" in err) == (2, True), err
 
 
 def _on_duckdb(folder: Path) -> str:

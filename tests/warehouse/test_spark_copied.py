@@ -97,7 +97,7 @@ def test_types_have_room_for_every_value() -> None:
 
 def test_a_column_that_is_not_read_is_named_before_anything_is_copied() -> None:
     table, answers = table_of()
-    with pytest.raises(InputError, match=r"spec.yaml:9: column tags of .* array<string>, .*cast it to STRING"):
+    with pytest.raises(InputError, match=r"spec.yaml:9: column tags of .* array<string>, .*Cast it to STRING"):
         table.check({"tags": "spec.yaml:9"})
     with pytest.raises(InputError, match="has no column 'agee'; did you mean age"):
         table.check({"agee": "spec.yaml:9"})

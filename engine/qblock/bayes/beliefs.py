@@ -212,16 +212,16 @@ class _Beliefs:
         if lost.any():
             raise InconsistentPrior(
                 f"inconsistent prior: {int(lost.sum()):,} times a block holds a sensitive value that the prior gives "
-                f"to nobody in it, in {int(published.weight[lost].sum()):,} rows; "
-                "a population holds everybody in the table"
+                f"to nobody in it, in {int(published.weight[lost].sum()):,} rows. A population holds everybody in the "
+                "table"
             )
         possible = np.bincount(self.leaf[self.count > 0], minlength=len(self.rows))
         undefined = (self.rows > 0) & (possible == 0)
         if undefined.any():
             raise InconsistentPrior(
                 f"inconsistent prior: for {int(undefined.sum()):,} combinations of quasi-identifiers, of "
-                f"{int(self.rows[undefined].sum()):,} rows, no sensitive value in their block is possible; "
-                "a population holds everybody in the table"
+                f"{int(self.rows[undefined].sum()):,} rows, no sensitive value in their block is possible. A "
+                "population holds everybody in the table"
             )
 
     def exactly(self, pair: int) -> tuple[Fraction, Fraction]:

@@ -65,7 +65,7 @@ class SpillFolder:
             # Python says "no such file" where every temporary folder is full.
             raise QblockError(
                 "no temporary folder can be written to ($TMPDIR, /tmp, /var/tmp): its disk is full, or this login may "
-                "not write there; make room, or name another folder in TMPDIR"
+                "not write there. Make room, or name another folder: export TMPDIR=FOLDER"
             ) from None
 
     def remove(self) -> None:

@@ -57,8 +57,8 @@ class PublishedRanges:
         of no numbers."""
         if column.kind not in NUMERIC:
             raise InputError(
-                f"{self.place}: column {column.name} is of type {column.type}, and ranges are of numbers; cast it in a "
-                f"view, or of a CSV file write `types: {{{column.name}: integer}}` below source"
+                f"{self.place}: column {column.name} is of type {column.type}, and ranges are of numbers. Cast it in a "
+                f"view, or for a CSV file write `types: {{{column.name}: integer}}` below source"
             )
         whens, last = self._below(session, value, column)
         if fits("-Infinity", column):

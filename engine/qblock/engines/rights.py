@@ -87,7 +87,7 @@ class Needs:
             return ""
         lines = [
             _comment(f"What release {release} needs in database {self.where}."),
-            _comment("To be run there by a superuser, or by whoever owns the database and what is named below."),
+            _comment("A superuser runs this there, or the owner of the database and of everything named below."),
             *(_comment(note) for note in self.notes),
         ]
         for who, heading in HEADINGS.items():

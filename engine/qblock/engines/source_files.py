@@ -92,7 +92,7 @@ def _check_quotes(file: BufferedReader, what: str) -> None:
     file.seek(0)
     if quotes % 2:
         raise InputError(
-            f'{what}: a quote (") does not end, so that rows would be lost; write a text that has one in quotes, '
+            f'{what}: a quote (") does not end, so rows would be lost; write a text that has one in quotes, '
             'with the quote doubled: "5"" pipe"'
         )
 
@@ -217,8 +217,8 @@ class FileTable:
             form = Path(self.name).suffix.lower().removeprefix(".")
             raise InputError(
                 f"{self._place}: {self.name}: the column {lost[0]} is in the names of folders and not in the files, "
-                f"which are read as they are; write one file: duckdb -c \"COPY (FROM read_{form}('{self.name}', "
-                f"hive_partitioning = true)) TO 'all.parquet'\""
+                f"which are read as they are. Write one file: duckdb -c \"COPY (FROM read_{form}('{self.name}', "
+                "hive_partitioning = true)) TO 'all.parquet'\""
             )
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:

@@ -200,8 +200,8 @@ class FrequencySets:
         """Raise QblockError where the counts of a node do not add up to the rows of the source."""
         if total != self.rows:
             raise QblockError(
-                f"the counts of node {list(node)} add up to {total}, not to the {self.rows} rows of the source; "
-                "this is a fault of qblock or of the database, and nothing may be published from it"
+                f"the counts of node {list(node)} add up to {total}, not to the {self.rows} rows of the source. This "
+                "is a fault of qblock or of the database, and nothing may be published from it"
             )
 
     def sizes(self, node: Node) -> Sizes:

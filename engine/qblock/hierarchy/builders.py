@@ -98,8 +98,8 @@ def check_widths(widths: tuple[int | Fraction, ...]) -> None:
     for fine, coarse in itertools.pairwise(widths):
         if coarse <= fine or Fraction(coarse) % Fraction(fine):
             raise ValueError(
-                f"{decimal_text(coarse)} is not a multiple of {decimal_text(fine)}, so the ranges do not nest; "
-                "each width must be a multiple of the one before it: [5, 10, 20]"
+                f"{decimal_text(coarse)} is not a multiple of {decimal_text(fine)}, so the ranges do not nest. Each "
+                "width must be a multiple of the one before it: [5, 10, 20]"
             )
 
 
@@ -175,7 +175,7 @@ def check_finest(step: Number | None, points: Sequence[Number]) -> None:
         if Fraction(point) % Fraction(step or 1):
             raise ValueError(
                 f"{decimal_text(Fraction(point))} is not a multiple of finest {decimal_text(Fraction(step or 1))}, so "
-                "that cells would cross a label; write a finest that all are multiples of"
+                "cells would cross a label; write a finest that all are multiples of"
             )
 
 

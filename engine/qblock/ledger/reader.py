@@ -259,7 +259,7 @@ def _read(row: Mapping[str, Any]) -> RecordedEvent:
     except (ValueError, TypeError):
         raise Refused(
             f"event {row['number']} of release {row['release']} cannot be read: the ledger was altered; nothing was "
-            "done. Restore the ledger from a backup; qblock verify lists what is wrong with it"
+            "done. Restore the ledger from a backup; `qblock verify SPEC` lists its problems"
         ) from None
 
 

@@ -158,8 +158,8 @@ def known_revision(connection: sa.Connection) -> str | None:
     current = revision(connection)
     if current is not None and current not in revisions():
         raise QblockError(
-            f"the ledger's schema is at revision {current}, which qblock {__version__} does not know "
-            f"(its newest is {revisions()[-1]}): a newer qblock has upgraded it; install that one, or a later one"
+            f"the ledger's schema is at revision {current}, which qblock {__version__} does not know (its newest is "
+            f"{revisions()[-1]}): a newer qblock has upgraded it. Install that one, or a later one"
         )
     # Another program may upgrade it between two transactions of a run.
     connection.info[_READY] = connection.get_transaction() if current == revisions()[-1] else None

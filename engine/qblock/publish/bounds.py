@@ -187,7 +187,7 @@ def _check_names(spec: Spec, columns: Mapping[str, Column], bounds: Mapping[str,
         if name.casefold() in taken:
             raise InputError(
                 f"{spec.at('publish')}: the {what} of {attribute} would be published as {name}, and that is a column "
-                f"already; give them another name (publish: {{names: {{{name}: {name}_of_range}}}}), or write "
+                f"already. Give them another name (publish: {{names: {{{name}: {name}_of_range}}}}), or write "
                 f"`{without}`"
             )
         if len(name.encode()) > LONGEST:

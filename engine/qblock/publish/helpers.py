@@ -68,15 +68,15 @@ SAYS = {
     "mean": "The mean of {of} in the q*-block, rounded, the same in each of its rows; NULL where the label is open.",
     "people": "How many people the rows of its q*-block are about, the same in each of them: add it up over {blocks}, "
     "not over rows.",
-    "weight": "The share of the people of its group who are still in the source: sum({of}) counts who is there now, "
-    "where count(*) also counts who has left.",
+    "weight": "The share of the people of its group who are still in the source. sum({of}) counts people who are "
+    "there now; count(*) also counts people who have left.",
     "since": "The version that first showed this row as it is now.",
     "sensitive": "Sensitive attribute: {shown}; what is guaranteed of it: {guarantees}.",
     "insensitive": "Published as it is in the source.",
 }
 OPEN_SAYS = {
-    "infinity": "infinite where the label is open or suppressed, so that no filter drops its rows silently",
-    None: "NULL where the label is open or suppressed, so that a filter drops its rows unless it says `OR ... IS NULL`",
+    "infinity": "infinite where the label is open or suppressed, so no filter drops its rows silently",
+    None: "NULL where the label is open or suppressed, so a filter drops its rows unless it says `OR ... IS NULL`",
 }
 EXACT_ROLE = "values of {}"
 EXACT_HOW = (
@@ -120,9 +120,9 @@ KEPT: tuple[Helper, ...] = (
             "share_suppressed": "double",
             "how_to_filter": "text",
         },
-        "What each column of {view} means in the version that is shown: its role, the level of its labels among the "
-        "levels that its hierarchy has (NULL where labels are of several), the share of rows in which it is suppressed "
-        "(`*`), and how to filter it.",
+        "The columns of {view} in the version that is shown: what each one means, and how to filter it. `level`: that "
+        "of its labels, among the `levels` of its hierarchy; NULL where labels are of several. `share_suppressed`: "
+        "the share of rows in which it is `*`.",
     ),
     Helper(
         "levels",
@@ -139,11 +139,11 @@ KEPT: tuple[Helper, ...] = (
             "share": "double",
             "since": "bigint",
         },
-        "The labels that {view} shows in the version that is shown, with how many rows each has, and the share of all: "
-        "low <= value < high where a label is of numbers or dates, else those of its values that are labels themselves "
-        "(`members`, a JSON array; NULL where it may have any), and whether it has no others (`complete`); `sort` puts "
-        "labels in order. `since`: the version from "
-        "which on rows that are shown now have had it; NULL where versions do not lag behind the source.",
+        "The labels of {view} in the version that is shown, with their rows and the share of all. A label of numbers "
+        "or dates has low <= value < high. `members` (a JSON array) has those values of another one that are labels "
+        "themselves; NULL where it may have any. `complete`: it has no others. `sort` puts labels in order. `since`: "
+        "the version from which on rows that are shown now have had it; NULL where versions do not lag behind the "
+        "source.",
     ),
     Helper(
         "version",
@@ -155,9 +155,9 @@ KEPT: tuple[Helper, ...] = (
             "rows_new": "bigint",
             "in_words": "text",
         },
-        "Which version of {view} is shown, since when it exists (UTC), and which one was shown before it was made; how "
-        "many of its rows no earlier version showed as they are (`rows_new`; NULL where rows do not say since when), "
-        "and how its rows follow the source (`in_words`).",
+        "The version of {view} that is shown, since when it exists (UTC), and the one that was shown before it was "
+        "made. `rows_new`: how many of its rows no earlier version showed as they are; NULL where rows do not say "
+        "since when. `in_words`: how its rows follow the source.",
     ),
     Helper(
         "guarantees",
@@ -185,7 +185,7 @@ KEPT: tuple[Helper, ...] = (
             "until_date": "date",
         },
         "How the rows of each label of {view} lie within its bounds, estimated from all published labels and their "
-        "rows: the share of them with low <= value < high. Dates are days since 1970-01-01, and dates beside them; an "
+        "rows. `share`: of them with low <= value < high. Dates are days since 1970-01-01, and dates beside them; an "
         "open end is NULL.",
     ),
 )

@@ -48,8 +48,8 @@ def _by_values(task: Task) -> tuple[Hierarchy, ...]:
         if hierarchy.cells is not None:
             where = task.spec.at("attributes", hierarchy.attribute, "hierarchy", "finest")
             raise InputError(
-                f"{where}: values of {hierarchy.attribute} are read as cells, and a file or a table of its hierarchy "
-                "would list single values; leave finest out to get one, or keep the hierarchy in the spec"
+                f"{where}: values of {hierarchy.attribute} are read as cells (`finest`), and a file or a table of its "
+                "hierarchy would list single values. Remove `finest`, or keep the hierarchy in the spec"
             )
     return task.source.hierarchies
 

@@ -15,11 +15,11 @@ from qblock.spec import Spec
 from qblock.spec.sections import MIDDLE
 
 MIDPOINTS_SAY = (
-    "The rows of {view} with one number to compute with for each column that has bounds: what is expected within the "
-    "label. It is estimated from the published labels and their rows, and NULL where a label has no finite bounds."
+    "The rows of {view} with one number to compute with for each column that has bounds: the expected value within "
+    "the label. It is estimated from the published labels and their rows, and NULL where a label has no finite bounds."
 )
 MIDDLE_SAYS = (
-    "What {of} is expected to be within its label, estimated from all published labels; NULL where the label has no "
+    "The expected value of {of} within its label, estimated from all published labels; NULL where the label has no "
     "finite bounds."
 )
 

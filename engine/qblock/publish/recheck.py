@@ -183,7 +183,7 @@ def differences(
     if counted.total != int(kept.sum()):
         problems.append(f"the copy has {counted.total} rows, the search counted {int(kept.sum())}")
     if not problems and _blocks(counted, chosen, labels):
-        problems.append("blocks of the copy differ in size from what the search counted")
+        problems.append("blocks of the copy have other sizes than the search counted")
     if not problems and counted.people is not None and _blocks(counted, chosen, labels, of_people=True):
         problems.append("blocks of the copy have other numbers of people than the search counted")
     for requirement, again, before in zip(spec.privacy, counted.tightest, chosen.tightest, strict=True):

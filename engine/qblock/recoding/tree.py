@@ -321,7 +321,7 @@ class Tree:
             if ladder.hierarchy.height != height:
                 raise InputError(
                     f"{ladder.hierarchy.attribute}: the recoding map has labels of levels 0 to {height}, and the top "
-                    f"of its hierarchy is level {ladder.hierarchy.height} now; give it the levels that it had"
+                    f"of its hierarchy is level {ladder.hierarchy.height} now. Give it the levels that it had"
                 )
         tree = cls(ladders, tuple(stated["start"]))
         parts = {0: 0}
@@ -355,7 +355,7 @@ class Tree:
         if not ladder.ordered:
             raise InputError(
                 f"{ladder.hierarchy.attribute}: the recoding map is cut between neighbours, and the labels of the "
-                "hierarchy do not keep the order of its values any more; correct the hierarchy"
+                "hierarchy do not keep the order of its values any more. Correct the hierarchy"
             )
         bounds = [
             Bounds(**{**side, "names": tuple(side["names"]), "leaves": tuple(side["leaves"])})
@@ -412,6 +412,6 @@ def _check_apart(ladder: Ladder, read: Sequence[tuple[Label, str]]) -> None:
         if other is not label and (ladder.leaf_sets(other) != ladder.leaf_sets(label)).any():
             raise InputError(
                 f"{ladder.hierarchy.attribute}: the label {quoted(text)} would stand for different values in different "
-                "boxes of a recoding map; rename it in one level of the hierarchy, or search with "
-                "`recoding: full_domain`"
+                "boxes of a recoding map. Rename it in one level of the hierarchy, or search with `recoding: "
+                "full_domain`"
             )

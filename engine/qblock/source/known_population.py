@@ -63,9 +63,9 @@ class Combinations:
             else:
                 rows = int(np.count_nonzero(lost))
                 raise InputError(
-                    f"--prior {prior}: {rows:,} of its {len(lost):,} combinations have a value of {name} that the "
-                    f"hierarchy of {name} does not cover, so that their block at level {level} is unknown; add the "
-                    "values to the hierarchy (`qblock hierarchy build` writes it as a file), or remove them"
+                    f"--prior {prior}: {rows:,} of its {len(lost):,} combinations have a value of {name} that its "
+                    f"hierarchy does not cover, so their block at level {level} is unknown. Add the values to the "
+                    "hierarchy (`qblock hierarchy build` writes it as a file), or remove them"
                 )
         return Combinations(keys[kept], self.values[kept], self.weight[kept], self.beyond)
 

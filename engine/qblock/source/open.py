@@ -351,7 +351,7 @@ def _moved(
     rows = int(local.scalar(sa.select(sa.func.count()).select_from(base)))
     if rows != sets.rows:
         raise QblockError(
-            f"{rows} of {sets.rows} coded rows were brought here; this is a fault of qblock or of the database, and "
+            f"{rows} of {sets.rows} coded rows were brought here. This is a fault of qblock or of the database, and "
             "nothing may be published from it"
         )
     moved = FrequencySets(local, base, sets.coding, rows, entities=sets.entities, name=name, memory=sets.memory)

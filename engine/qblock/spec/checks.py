@@ -183,7 +183,7 @@ def check_weights(document: Document, spec: Spec) -> None:
     if taken is not None:
         document.wrong(
             ("attributes", taken),
-            f"column {taken} is published, and the weight of each row would be, too, as {name}; give that another "
+            f"column {taken} is published, and the weight of each row would be, too, as {name}. Give that another "
             f"name: publish: {{names: {{{WEIGHTS_NAME}: share_present}}}}, or write publish: {{weights: false}}",
         )
 
@@ -204,7 +204,7 @@ def check_since(document: Document, spec: Spec) -> None:
     if taken is not None:
         document.wrong(
             ("attributes", taken),
-            f"column {taken} is published, and so would be the version that first showed each row, as {name}; give "
+            f"column {taken} is published, and so would be the version that first showed each row, as {name}. Give "
             f"that another name: publish: {{names: {{{SINCE_NAME}: shown_since}}}}, or write publish: {{since: false}}",
         )
 
@@ -271,7 +271,7 @@ def _unfit_ranges(published: Ranges | Edges) -> str | None:
         return f"values are published in ranges of one width, and these are {len(published.ranges)}; keep one"
     if published.first_and_last is None:
         return (
-            "ranges that are published begin and end where the spec says, so that no label tells a value of the data; "
+            "ranges that are published begin and end where the spec says, so no label tells a value of the data; "
             "write both: {ranges: [10000], from: 0, to: 200000}"
         )
     first, last = published.first_and_last
@@ -395,7 +395,7 @@ def _recoding(document: Document, entries: tuple[Requirement, ...]) -> None:
         if variant == "partition" and not multidimensional:
             document.wrong(
                 place,
-                "partition asks for the parts that a block was split from, which only a recoding map has; add "
+                "partition asks for the parts that a block was split from, which only a recoding map has. Add "
                 "`recoding: multidimensional` to search, or write own_or_top or lattice",
             )
         if variant == "lattice" and multidimensional:

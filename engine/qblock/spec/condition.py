@@ -182,7 +182,7 @@ def _parsed(text: str) -> exp.Expr:
     except RecursionError:
         raise _too_deep() from None
     if len(trees) != 1 or trees[0] is None:
-        raise ValueError("the condition is empty; write one, such as valid_to IS NULL, or remove the key")
+        raise ValueError("the condition is empty; write one (valid_to IS NULL), or remove the key")
     return trees[0]
 
 

@@ -158,8 +158,8 @@ def _ambiguous(spec: Spec) -> Iterator[str]:
         schema = spec.publish.schema
         if name.lower() == schema.lower() != "main":
             yield (
-                f"{spec.at('publish', 'schema')}: DuckDB calls a database like its file, here {schema} too, so that "
-                f"readers have to write {schema}.{schema}.{spec.view}; give the file or the schema another name"
+                f"{spec.at('publish', 'schema')}: DuckDB calls a database like its file, here {schema} too, so readers "
+                f"have to write {schema}.{schema}.{spec.view}. Give the file or the schema another name"
             )
 
 

@@ -36,8 +36,8 @@ from qblock.tables.request import Names, TableRequest, attributes_of, named, wit
 
 SUPPRESS = {"hierarchy": "suppress"}
 ONE_PUBLICATION = (
-    "this is one publication: it is checked by itself and with no other one, so whoever holds two of the same people "
-    "may learn more than each guarantees; to publish a changing table again, make it a release with `entity`"
+    "this is one publication, checked by itself and with no other one. People who hold two publications of the same "
+    "people may learn more than each guarantees. To publish a changing table again, make it a release with `entity`"
 )
 
 

@@ -106,7 +106,7 @@ def _arrow_table(data: Any) -> pa.Table:
     if type(data).__name__ == "LazyFrame":
         raise InputError("a LazyFrame is not a table before it is computed; give frame.collect()")
     raise InputError(
-        f"a {type(data).__name__} is not a table; give a DataFrame of pandas, polars or Spark, an Arrow table, or the "
+        f"a {type(data).__name__} is not a table. Give a DataFrame of pandas, polars or Spark, an Arrow table, or the "
         "path of a Parquet or CSV file"
     )
 

@@ -24,7 +24,7 @@ DUCKDB: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.CatalogException, "found no table or function of a name that a statement or a view uses; correct the view"),
     (
         duckdb.BinderException,
-        "refused a statement; a column or type in it is not what a view expects; correct the view",
+        "refused a statement; a column or type in it is another one than a view expects; correct the view",
     ),
     (duckdb.PermissionException, "was refused access; check who has permission to read and write the file"),
     (duckdb.OutOfMemoryException, "has no memory left; raise search.memory_limit, or make room on the disk for spill"),
@@ -103,11 +103,11 @@ def _of_file(text: str, file: Path | None) -> QblockError | None:
         if int(match[1]) < int(match[2]):
             return QblockError(
                 f"{file or 'a file'} was written by an older DuckDB (storage {match[1]}) than the installed "
-                f"{duckdb.__version__} can read; export it with the DuckDB that wrote it, and import it with this one"
+                f"{duckdb.__version__} can read. Export it with the DuckDB that wrote it, and import it with this one"
             )
         return QblockError(
             f"{file or 'a file'} was written by a newer DuckDB (storage {match[1]}) than the installed "
-            f"{duckdb.__version__}, which reads storage up to {match[3]}; upgrade it: pip install --upgrade duckdb"
+            f"{duckdb.__version__}, which reads storage up to {match[3]}. Upgrade it: pip install --upgrade duckdb"
         )
     if match := re.match(_DAMAGED, text):
         name = match[2] or file or "a file of DuckDB"

@@ -43,8 +43,8 @@ STATISTICS = sa.text(
 ATTEMPTS = 3
 """Of a replica, which ends a query that keeps it from going on."""
 ENDED = (
-    "the server ended the copy of the source {} times, since changes of its primary conflict with so long a query; run "
-    "at a quieter time, or let the replica wait longer (max_standby_streaming_delay, hot_standby_feedback)"
+    "the server ended the copy of the source {} times: changes of its primary conflict with so long a query. Run at a "
+    "quieter time, or let the replica wait longer (max_standby_streaming_delay, hot_standby_feedback)"
 )
 CONFLICTS = ("40001", "40P01", "57P04")
 TYPES: dict[str, pa.DataType] = {
@@ -161,9 +161,9 @@ class ServerTable:
             if stream.empty:
                 return 0
             raise InputError(
-                f"the source {self.home} has a value that a copy does not hold: infinity, or a date before the year 1 "
-                f"or after 9999, in {', '.join(schema.names)}, or a row of more than {BLOCK >> 20} MB; leave it out by "
-                "a view"
+                f"a copy of the source {self.home} cannot hold one of its values in {', '.join(schema.names)}: "
+                f"infinity, or a date before the year 1 or after 9999; or a row of more than {BLOCK >> 20} MB. Leave "
+                "it out by a view"
             ) from None
         return rows
 

@@ -35,8 +35,8 @@ STATES = {
     "22P05": "met a character that another encoding does not have; correct it, or use UTF8 for the database",
     "40001": "could not serialize this run with another transaction; run again",
     "40P01": "ended a deadlock with another session; run again",
-    "42501": "denied a privilege to the job's login; grant it: SELECT on the source, and in schema qblock and the "
-    "schema of the release whatever the job creates and writes there; `qblock grants SPEC` prints the statements",
+    "42501": "denied a privilege to the job's login. It needs SELECT on the source, and what the job creates and "
+    "writes in schema qblock and the schema of the release. `qblock grants SPEC` prints the statements",
     "42P01": "found no table of a name that a statement or a view uses; create it, or correct the view",
     "42703": "found no column of a name that a statement or a view uses; correct the view",
     "42883": "found no function or operator for these types; correct the view",
@@ -122,8 +122,8 @@ def hidden_rows(error: Any) -> Refused | None:
     quoted = re.search(r'["«„“](.+)["»“”]', diagnostic.message_primary or "")  # a name, and the only one in it
     table = f"table {quoted[1]}" if quoted else "a table that is read"
     return Refused(
-        f"row level security of {table} would hide rows from the job's login, and what is not counted is not "
-        "protected; let the job see every row: ALTER ROLE ... BYPASSRLS for its login, or let it own the table "
+        f"row level security of {table} would hide rows from the job's login, and rows that are not counted are not "
+        "protected. Let the job see every row: ALTER ROLE ... BYPASSRLS for its login, or let it own the table "
         "(without FORCE ROW LEVEL SECURITY), or name a view whose owner sees every row"
     )
 
@@ -159,8 +159,8 @@ def _reason(url: sa.URL, error: psycopg.Error) -> str:
         return "there is no database of that name on the server"
     if there:
         return (
-            "the login has no permission to connect to this database (an administrator's URL with `qblock grants SPEC "
-            "--job ROLE` prints what it needs), or the server takes no more connections"
+            "the login has no permission to connect to this database, or the server takes no more connections. With "
+            "an administrator's URL, `qblock grants SPEC --job ROLE` prints what the login needs"
         )
     if pgconn is not None and pgconn.used_password:
         return (
@@ -169,8 +169,8 @@ def _reason(url: sa.URL, error: psycopg.Error) -> str:
     if not _addresses(connection_parameters(url))[0][0]:
         return "the server on this machine is not running, or the login or the database does not exist; name a host"
     return (
-        "the server answered but opened no session: the login or the database does not exist, or pg_hba.conf, a TLS "
-        "setting (sslmode) or another parameter (options, PGOPTIONS) forbids it"
+        "the server answered but opened no session. The login or the database does not exist, or a setting forbids "
+        "it: pg_hba.conf, TLS (sslmode) or another parameter (options, PGOPTIONS)"
     )
 
 
@@ -183,7 +183,7 @@ def connection_parameters(url: sa.URL) -> dict[str, Any]:
     except (sa.exc.ArgumentError, ValueError):
         raise InputError(
             f"the hosts or ports of {shown_url(url)} cannot be read: a port is a number from 1 to {MOST_PORT}, and "
-            "each host has one, or all have the same; write "
+            "each host has one, or all have the same. Write "
             "postgresql://USER@/DATABASE?host=HOST1:PORT1&host=HOST2:PORT2"
         ) from None
     return dict(parameters)

@@ -177,8 +177,7 @@ def _busy(connection: sa.Connection, what: str, wanted: Sequence[tuple[str, Want
     pids = [pid for pid in by_pid if pid is not None]
     end = f", or have an administrator end it: SELECT pg_terminate_backend({pids[0]})" if pids else ""
     return Held(
-        f"{what} could not be locked, and what readers see stays as it is: it is {by}; try again later, when that has "
-        f"ended{end}"
+        f"{what} could not be locked: it is {by}. Readers see the same as before. Try again when that has ended{end}"
     )
 
 

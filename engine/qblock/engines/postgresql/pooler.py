@@ -27,7 +27,7 @@ _FACTS = "qblock_session_facts"
 REMEDY = "give the URL of the server itself, or of a pool in session mode (PgBouncer: pool_mode = session)"
 
 
-LENDS = ", which lends a server session for one transaction at a time, so that neither settings nor locks hold"
+LENDS = ", which lends a server session for one transaction at a time, so neither settings nor locks hold"
 LEFT = (
     ", or to one that passes on what others have set in a session (no server_reset_query): settings of another run of "
     "qblock are still there"

@@ -206,9 +206,9 @@ def _check_encoding(url: sa.URL, driver: Any) -> None:
     # What the server reports at the start, without being asked.
     if driver.info.parameter_status("server_encoding") == "SQL_ASCII":
         raise InputError(
-            f"database {url.database or driver.info.dbname} has the encoding SQL_ASCII, in which the server knows "
-            "only bytes, no characters, so that values cannot be measured or masked as text; load a dump of it into a "
-            "database of another encoding (CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0), and name that one"
+            f"database {url.database or driver.info.dbname} has the encoding SQL_ASCII, in which the server knows only "
+            "bytes, so values cannot be measured or masked as text. Load a dump of it into a database of another "
+            "encoding (CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0), and name that one"
         )
 
 
@@ -303,7 +303,7 @@ def home(connection: sa.Connection, table: TableName) -> TableName:
     schemas = [row.schema for row in rows]
     if len(schemas) > 1 and not rows[0].trusted:
         raise InputError(
-            f"table {table.name} is in the schemas {' and '.join(schemas)}, which are all in the login's search path; "
-            f"write which one is meant: {' or '.join(f'{schema}.{table.name}' for schema in schemas)}"
+            f"table {table.name} is in the schemas {' and '.join(schemas)}, which are all in the login's search path. "
+            f"Write the one that is meant: {' or '.join(f'{schema}.{table.name}' for schema in schemas)}"
         )
     return TableName(schemas[0] if schemas else None, table.name)

@@ -67,7 +67,7 @@ class SparkTable:
             if not is_read(self._columns[name]):
                 raise InputError(
                     f"{place}: column {name} of {self.name} has the type {self._columns[name].type}, which is not read "
-                    "from Spark; cast it to STRING in a view, and name the view in the spec"
+                    "from Spark. Cast it to STRING in a view, and name the view in the spec"
                 )
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:

@@ -211,7 +211,7 @@ class SparkSession(Session):
             if wanted is not None and not is_read(described[name]):
                 raise InputError(
                     f"column {name} of table {table} has the type {described[name].type}, which is not read from Spark "
-                    "yet; cast it to STRING in a view, and name the view in the spec"
+                    "yet. Cast it to STRING in a view, and name the view in the spec"
                 )
         names = [name for name in names if is_read(described[name])] or names[:1]
         if table not in self._staged:

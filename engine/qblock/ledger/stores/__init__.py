@@ -55,8 +55,8 @@ def store_of(spec: Spec) -> Store:
         raise InputError(f"{engine.title} cannot hold the ledger of a release; {REMEDY}")
     if engine.stores and not engine.is_file:
         raise InputError(
-            f"{spec.at('private')}: {engine.title} holds the private state of what is published there, and changes "
-            "both in one transaction; remove `private`"
+            f"{spec.at('private')}: {engine.title} holds the private state of its releases, and changes both in one "
+            "transaction; remove `private`"
         )
     if engine.stores and private.path is not None:
         raise InputError(f"{spec.at('private', 'path')}: private.path is for releases on Spark; remove it")

@@ -23,8 +23,9 @@ __all__ = ["TARGETS", "Checked", "Identity", "Record", "Rows", "Target", "exposu
 def _file(spec: Spec, store: Store) -> Target:
     if spec.publish.url is None:
         raise InputError(
-            f"{spec.at('publish')}: a release from DuckDB needs `publish.url`, a DuckDB file of its own, since "
-            "whoever can read a DuckDB file reads everything in it; or a database of PostgreSQL, or a Spark server"
+            f"{spec.at('publish')}: a release from DuckDB needs a file of its own, since people who can read a DuckDB "
+            "file read everything in it. Write `publish: {url: 'duckdb:///release.duckdb'}`, or name a database of "
+            "PostgreSQL or a Spark server"
         )
     url = parse_url(spec.publish.url.url)
     source = None if is_copied(spec) else database_file(parse_url(spec.source.url.url), spec.directory)
@@ -49,9 +50,8 @@ def _check_never_a_file(spec: Spec, store: Store) -> None:
         if reader.last_event(spec.release, "published") is not None:
             raise InputError(
                 f"{spec.at('publish', 'url')}: release {spec.release} was published as a release file, and readers may "
-                f"hold its versions, which only the ledger {beside.file} knows; keep publish.url, or give what is "
-                "published here a name of its own, for readers who do not hold the file: "
-                f"release: {spec.release}_2"
+                f"hold its versions. Only the ledger {beside.file} knows them. Keep publish.url, or publish here under "
+                f"a name of its own, for readers who do not hold the file: release: {spec.release}_2"
             )
 
 

@@ -58,11 +58,11 @@ ALIAS = "qblock_target"
 VERSIONS = "versions"
 RESERVED = re.compile(r"temp|system|memory|pg_catalog|information_schema|v[0-9]+", re.IGNORECASE)
 """Schemas that are views of the catalog, and names of databases: the session's own, and the file of a version."""
-WHOLE = "whoever can read a DuckDB file reads everything in it, and DuckDB has no GRANT: the file system decides"
+WHOLE = "people who can read a DuckDB file read everything in it. DuckDB has no GRANT: the file system decides"
 PUBLISH_AGAIN = "what readers see is checked apart; publish again for a whole copy: qblock release SPEC --force"
 OFFICER = (
-    "an officer reads the ledger as the user that the job runs as, or is given what `qblock history SPEC` prints: the "
-    "private folder is closed to everybody else, since the crosswalk is there, too"
+    "an officer reads the ledger as the user that the job runs as, or is given the output of `qblock history SPEC`. "
+    "The private folder is closed to everybody else, since the crosswalk is there, too"
 )
 
 
@@ -108,8 +108,8 @@ class DuckdbTarget:
         where = self.spec.at("publish", "url")
         if self.source is not None and same_file(self.file, self.source):
             raise InputError(
-                f"{where}: the target is the source's file {self.source}, and a reader of a DuckDB file reads all of "
-                "it; give the release a file of its own"
+                f"{where}: the target is the source's file {self.source}, and readers of a DuckDB file read all of it. "
+                "Give the release a file of its own"
             )
         if FOLDER in (part.name for part in (self.file.parent, *self.file.parent.parents)) and self.file.is_relative_to(
             self.store.folder
@@ -125,9 +125,9 @@ class DuckdbTarget:
         if self.file.stem.casefold() == schema.casefold():
             # Readers would have to write published.published.people.
             raise InputError(
-                f"{where}: the file {self.file.name} is called as the schema {schema} in it, and DuckDB then takes "
-                f"{schema}.{self.spec.view} for ambiguous; call the file otherwise: "
-                "publish: {url: 'duckdb:///release.duckdb'}"
+                f"{where}: the file {self.file.name} has the name of the schema {schema} in it, so DuckDB takes "
+                f"{schema}.{self.spec.view} for ambiguous. Give the file another name: publish: {{url: "
+                "'duckdb:///release.duckdb'}"
             )
         if not duckdb_session.knows_storage(self.storage):
             raise InputError(
@@ -141,7 +141,7 @@ class DuckdbTarget:
             self._check_replaceable(where)
         if not self.spec.publish.readers:
             return []
-        return ["DuckDB has no roles: `readers` has no effect here, whoever can read the file reads the release"]
+        return ["DuckDB has no roles: `readers` has no effect here. People who can read the file read the release"]
 
     def _check_replaceable(self, where: str) -> None:
         try:

@@ -107,9 +107,9 @@ def _places(
     for row in connection.execute(text("reader_servers"), {"roles": callers}):
         reader, role = subjects[row.role]
         sentences.append(
-            f"{_who(reader, role)} may use server {row.server}, which leads back to this database, as whom its user "
-            f"mapping for {row.mapped} names; DROP USER MAPPING FOR {row.mapped} SERVER {row.server}, "
-            f"or REVOKE USAGE ON FOREIGN SERVER {row.server} FROM PUBLIC, {quote(role)}"
+            f"{_who(reader, role)} may use server {row.server}, which leads back to this database, as the user whom "
+            f"its mapping for {row.mapped} names; DROP USER MAPPING FOR {row.mapped} SERVER {row.server}, or REVOKE "
+            f"USAGE ON FOREIGN SERVER {row.server} FROM PUBLIC, {quote(role)}"
         )
     return sentences
 
@@ -184,8 +184,8 @@ def tried(connection: sa.Connection, spec: Spec, readers: Sequence[str], view: s
     notes = []
     if untried:
         notes.append(
-            f"not tried as the readers themselves, since the job's login may not SET ROLE to {', '.join(untried)}; "
-            "what the catalog says about their privileges was checked"
+            f"not tried as the readers themselves: the job's login may not SET ROLE to {', '.join(untried)}. The "
+            "catalog's word on their privileges was checked"
         )
     return problems, notes
 
@@ -370,7 +370,7 @@ def path_warnings(connection: sa.Connection, readers: Sequence[str]) -> list[str
         what = f"create in schema {row.schema}" if row.exists else f"create the schema {row.schema}"
         on = f"SCHEMA {quote(row.schema)}" if row.exists else f"DATABASE {quote(row.database)}"
         said.append(
-            f"{who} may {what}, which is in the search path of the job's login: this job does not use that path, but "
-            f"whatever else runs as this login may call what is put there; REVOKE CREATE ON {on} FROM {role}"
+            f"{who} may {what}, which is in the search path of the job's login. This job does not use that path, but "
+            f"other programs with this login may call what is put there; REVOKE CREATE ON {on} FROM {role}"
         )
     return said

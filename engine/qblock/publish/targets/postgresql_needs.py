@@ -165,11 +165,11 @@ def _of_tables(catalog: Catalog, spec: Spec) -> list[str]:
     homes = {table: catalog.home(table) for table in tables_read(spec)}
     rows = catalog.relations([home for home in homes.values() if home is not None])
     for name, schema in catalog.schemas({home.schema for home in rows if home.schema is not None}).items():
-        catalog.on_schema("job", role, name, schema, "USAGE", "the schema of what is read")
+        catalog.on_schema("job", role, name, schema, "USAGE", "the schema of a table that is read")
     for table, home in homes.items():
         row = None if home is None else rows.get(home)
         if home is None or row is None:
-            notes.append(f"table {table} was not found, so what it needs is not listed")
+            notes.append(f"table {table} was not found, so the rights on it are not listed")
         elif table == source:
             catalog.on_columns("job", role, home, row, columns_granted(spec), "the source, which is only read")
             why = "to note rows that repeat people; a run does without"

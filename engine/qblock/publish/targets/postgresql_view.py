@@ -226,8 +226,8 @@ class View:
         raise InputError(
             f"{self.spec.at('attributes')}: {changed}, so {self.shown} must be dropped and made again, and "
             f"{', '.join(names)}{more} {'depends' if len(dependents) == 1 else 'depend'} on it; nothing is published. "
-            "Keep the published columns as they are and in their order, with new ones after the last of them, or have "
-            "the owner drop what depends on it (and make it again after the release)"
+            "Keep the published columns and their order, with new ones after the last of them. Or let the owner drop "
+            "what depends on it, and make it again after the release"
         )
 
     def make(

@@ -32,8 +32,8 @@ from qblock.spec import Spec
 
 NAME = re.compile(r"[a-z0-9_]+", re.ASCII)
 READERS = (
-    "open-source Spark has no grants: the operator of the cluster must see to it that readers reach publish.path and "
-    "neither private.path nor the source, and that nobody but the job reads the cluster's shuffle and spill files"
+    "open-source Spark has no grants: the operator of the cluster must see to it that readers reach publish.path, and "
+    "neither private.path nor the source. Nobody but the job may read the cluster's shuffle and spill files"
 )
 
 
@@ -71,8 +71,8 @@ class SparkTarget:
         with opened(self.spec) as (_, catalog):
             if not catalog.lasts:
                 raise InputError(
-                    "the catalog of this Spark server is in its memory, and a release there would be gone with it; "
-                    "start it with a catalog that lasts: spark.sql.catalogImplementation=hive"
+                    "the catalog of this Spark server is in its memory, and a release there would be gone with it. "
+                    "Start it with a catalog that lasts: spark.sql.catalogImplementation=hive"
                 )
             entries = catalog.entries(self._schema)
             entry = entries.get(self._view)
@@ -310,7 +310,7 @@ def check_spec(spec: Spec) -> None:
     if within(publish.path, private) or within(private, publish.path):
         raise InputError(
             f"{spec.at('publish', 'path')}: published and private tables must not be in one folder, nor one in the "
-            "other: whoever reads files there reads both"
+            "other: people who read files there read both"
         )
     for place_, name in (
         (("publish", "schema"), publish.schema),

@@ -76,7 +76,7 @@ class SparkHelpers:
                 what = "view" if entries[name].is_view else "table"
                 raise InputError(
                     f"{self.spec.at('publish', 'names')}: {self.schema}.{name} already exists, a {what} that does not "
-                    f"belong to release {self.spec.release}; give the helper view of its {kind} another name (publish: "
+                    f"belong to release {self.spec.release}. Give the helper view of its {kind} another name (publish: "
                     f"{{names: {{{kind}: ...}}}}), or move the other one away"
                 )
 
