@@ -50,8 +50,8 @@ STILL_SHOWN = (
 
 NOBODY = (
     "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, not even for those found. "
-    "Write names exactly as in column {}: numbers plain (7, not 007), dates as 2026-01-31. Correct the list there, "
-    "and give all of it again"
+    "Write names exactly as in column {}: numbers plain (7, not 007), dates as 2026-01-31. Correct the list, and give "
+    "all of it again"
 )
 TOO_MANY = (
     "{}: more than a fifth; nothing is done. They are not gone if the values of column {} were changed, or not all of "

@@ -224,9 +224,9 @@ def epsilon_page(report: Report) -> Sequence[Part]:
         Text(
             "Epsilon bounds the factor by which being in the table changes what is believed of a person: 1 is no "
             "change, and less is better. The earlier beliefs of an adversary of class I or II weigh as much as so "
-            "many people (the stubbornness). They are known of class I, and may be anything of class II. Classes III "
-            "and IV weigh them infinitely. They are known of class III; of class IV they may be anything, and nothing "
-            "helps against it."
+            "many people (the stubbornness). For class I they are known; for class II they may be anything. Classes "
+            "III and IV weigh them infinitely. For class III they are known; for class IV they may be anything, and "
+            "nothing helps against it."
         )
     ]
     for shown in of.epsilon:
