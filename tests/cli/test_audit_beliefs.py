@@ -127,7 +127,7 @@ def test_an_uncovered_value_of_the_population(warehouse, qblock, spec, tmp_path)
     assert top["rise"]["exact"] == {"prior": "1/2", "posterior": "7/10"}
     between = qblock(*asked, "1")
     assert between.status == 2
-    assert "1 of its 7 combinations have a value of age that the hierarchy of age does not cover" in flat(between.err)
+    assert "1 of its 7 combinations have a value of age that its hierarchy does not cover" in flat(between.err)
 
 
 @pytest.mark.parametrize("number", ["1e99", "9" * 40, f"1{'0' * 39}/3"])

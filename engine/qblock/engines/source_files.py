@@ -92,7 +92,7 @@ def _check_quotes(file: BufferedReader, what: str) -> None:
     file.seek(0)
     if quotes % 2:
         raise InputError(
-            f'{what}: a quote (") does not end, so rows would be lost; write a text that has one in quotes, '
+            f'{what}: a quote (") does not end, so rows would be lost. Write a text that has one in quotes, '
             'with the quote doubled: "5"" pipe"'
         )
 

@@ -121,8 +121,8 @@ def _own_name(spec: Spec, own: str, what: str, taken: Collection[str]) -> str:
     name = spec.publish.names.get(own, own)
     if name.casefold() in map(str.casefold, taken):
         raise InputError(
-            f"{spec.at('publish', 'names')}: {what} would be published as {name}, and that is a column already; "
-            f"give them another name: publish: {{names: {{{own}: {own}_of_row}}}}"
+            f"{spec.at('publish', 'names')}: {what} would be published as {name}, and that is a column already. "
+            f"Give them another name: publish: {{names: {{{own}: {own}_of_row}}}}"
         )
     return name
 
@@ -145,7 +145,7 @@ def _people_column(
     if name.casefold() in {other.casefold() for other in (*columns, *spec.attributes, *beside)}:
         raise InputError(
             f"{spec.at('publish', 'people')}: the people of each block would be published as {name}, and that is a "
-            f"column already; give them another name: publish: {{names: {{{PEOPLE}: people_of_block}}}}"
+            f"column already. Give them another name: publish: {{names: {{{PEOPLE}: people_of_block}}}}"
         )
     return PublishedColumn(name, "people", type_, "integer")
 

@@ -131,8 +131,8 @@ def beliefs_at(task: Task, node: Node, adversary: BayesAdversary) -> list[dict[s
     source, spec = task.source, task.spec
     if spec.count == "entities":
         raise InputError(
-            "the beliefs of an adversary are about tables of one row for each person, and the spec counts entities "
-            "(count: entities); audit a table with one row for each"
+            "the beliefs of an adversary need a table of one row for each person, and the spec has `count: entities`. "
+            "Audit a table with one row for each"
         )
     if not source.sensitives:
         raise InputError("the beliefs of an adversary are about sensitive attributes, and there is none; name one")

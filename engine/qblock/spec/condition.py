@@ -176,7 +176,7 @@ def _parsed(text: str) -> exp.Expr:
         trees = dialect.parse_into(exp.Condition, text)
     except SqlglotError:
         raise ValueError(
-            "this is not a condition in SQL; write a text in '...', the name of a column that is a word of SQL in "
+            "this is not a condition in SQL. Write a text in '...', the name of a column that is a word of SQL in "
             f'"...", and of SQL only {ALLOWED}'
         ) from None
     except RecursionError:

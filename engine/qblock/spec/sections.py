@@ -386,7 +386,7 @@ class Private:
 class Newcomers:
     """How newcomers are shown as cohorts: all who wait together, in boxes of a map of their own."""
 
-    within: Delay = key("In how many runs, or what time, whoever comes is shown.", 4, "4w", default=4)
+    within: Delay = key("In how many runs, or what time, newcomers are shown.", 4, "4w", default=4)
     box: People = key("The least people of a box of newcomers.", "auto", 40, default="auto")
 
 

@@ -161,9 +161,9 @@ class ServerTable:
             if stream.empty:
                 return 0
             raise InputError(
-                f"a copy of the source {self.home} cannot hold one of its values in {', '.join(schema.names)}: "
-                f"infinity, or a date before the year 1 or after 9999; or a row of more than {BLOCK >> 20} MB. Leave "
-                "it out by a view"
+                f"a copy cannot hold all of the source {self.home}. It has a row of more than {BLOCK >> 20} MB, or "
+                f"infinity or a date before the year 1 or after 9999 in {', '.join(schema.names)}. Leave that out by a "
+                "view"
             ) from None
         return rows
 

@@ -182,7 +182,7 @@ def connection_parameters(url: sa.URL) -> dict[str, Any]:
         _addresses(parameters)
     except (sa.exc.ArgumentError, ValueError):
         raise InputError(
-            f"the hosts or ports of {shown_url(url)} cannot be read: a port is a number from 1 to {MOST_PORT}, and "
+            f"the hosts or ports of {shown_url(url)} cannot be read. A port is a number from 1 to {MOST_PORT}, and "
             "each host has one, or all have the same. Write "
             "postgresql://USER@/DATABASE?host=HOST1:PORT1&host=HOST2:PORT2"
         ) from None

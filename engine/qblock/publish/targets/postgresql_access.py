@@ -107,9 +107,9 @@ def _places(
     for row in connection.execute(text("reader_servers"), {"roles": callers}):
         reader, role = subjects[row.role]
         sentences.append(
-            f"{_who(reader, role)} may use server {row.server}, which leads back to this database, as the user whom "
-            f"its mapping for {row.mapped} names; DROP USER MAPPING FOR {row.mapped} SERVER {row.server}, or REVOKE "
-            f"USAGE ON FOREIGN SERVER {row.server} FROM PUBLIC, {quote(role)}"
+            f"{_who(reader, role)} may use server {row.server}, which leads back to this database as the user in its "
+            f"mapping for {row.mapped}; DROP USER MAPPING FOR {row.mapped} SERVER {row.server}, or REVOKE USAGE ON "
+            f"FOREIGN SERVER {row.server} FROM PUBLIC, {quote(role)}"
         )
     return sentences
 

@@ -254,7 +254,7 @@ class SparkTarget:
         catalog.drop(schema, [table, beside(table)])
         catalog.write(catalog.rows(schema, before), schema, table)
         if relation_digest(session, versions.table(version)) != relation_digest(session, old.table(version)):
-            raise Refused(f"the copy of version {version} is not what it was: run it again")
+            raise Refused(f"the copy of version {version} has changed since it was made: run it again")
         catalog.write(catalog.rows(schema, beside(before)), schema, beside(table))
         if catalog.differ((schema, beside(before)), (schema, beside(table))):
             raise Refused(f"what helper views show of version {version} was not copied as it was: run it again")

@@ -23,8 +23,8 @@ NO_POPULATION = (
     "somebody who knows one comes to believe. With the source itself as the population no belief changes."
 )
 NO_WORKLOAD = (
-    "No count query is named, or no node satisfies the spec. With `search: {workload: {queries: 200}}`, or a list of "
-    "your own queries in place of the mapping, this page says how wrong their answers are."
+    "No count query is named, or no node satisfies the spec. Write `search: {workload: {queries: 200}}`, or a list of "
+    "your own queries in place of the mapping. This page then says how wrong their answers are."
 )
 UNKNOWN_REASON = "the ledger no longer has the spec that said why"
 HELD = {True: "yes", False: "NO", None: "not checked"}
@@ -315,7 +315,7 @@ def workload_page(report: Report) -> Sequence[Part]:
     node, which = ",".join(map(str, of.levels)), "drawn" if of.drawn else "written in the spec"
     content: list[Part] = [
         Text(
-            f"{of.queries:,} count queries ({which}) are answered from node {node} as an analyst would: the rows of a "
+            f"{of.queries:,} count queries ({which}) are answered from node {node} as an analyst would. The rows of a "
             "block are spread evenly over the values of its labels. An error is a share of the true count, or of a "
             "thousandth of the rows if that is more."
         )
