@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from qblock.demo.examples import write_examples as write_examples
     from qblock.engines.driver_errors import explained as explained
     from qblock.files import OwnFile as OwnFile
     from qblock.hierarchy.files import LAYOUTS as LAYOUTS
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from qblock.results.check import unsafe as unsafe
     from qblock.results.estimate import Estimate as Estimate
     from qblock.results.estimate import EstimatedGroup as EstimatedGroup
+    from qblock.results.examples import Example as Example
+    from qblock.results.examples import ExampleFiles as ExampleFiles
     from qblock.results.release import DryRun as DryRun
     from qblock.results.release import Ended as Ended
     from qblock.results.release import Erased as Erased
@@ -87,6 +90,7 @@ if TYPE_CHECKING:
     from qblock.tables.profiled import propose_spec as propose_spec
 
 _MODULES = {
+    "qblock.demo.examples": "write_examples",
     "qblock.files": "OwnFile",
     "qblock.hierarchy.files": "LAYOUTS Layout",
     "qblock.release.log": "Entry Level",
@@ -99,6 +103,7 @@ _MODULES = {
     "qblock.results.check": "Finding SpecChecked named_findings unsafe",
     "qblock.results.base": "Answer Forecast Frontier Guarantee Reached",
     "qblock.results.estimate": "Estimate EstimatedGroup",
+    "qblock.results.examples": "Example ExampleFiles",
     "qblock.results.release": (
         "DryRun Ended Erased Event Failed Grants MarginTrend History Planned Published Rekeyed Retyped "
         "Sharing Upgraded Verified"

@@ -1,4 +1,4 @@
-"""Where `sql/` and `migrations/` are: beside the package in the wheel, at the top of a checkout."""
+"""Where `sql/`, `migrations/` and `examples/` are: beside the package in the wheel, at the top of a checkout."""
 
 from __future__ import annotations
 

@@ -173,6 +173,14 @@ def test_what_init_prints(
     assert bool(found["open"]) == ("--sensitive" not in more)
 
 
+def test_what_examples_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["examples", "new", "--json"]) == 0
+    check("examples", json.loads(capfd.readouterr().out))
+
+
 def test_an_answer_without_a_schema() -> None:
     with pytest.raises(InputError, match="there is no JSON Schema of serach; did you mean search"):
         answer_schema("serach")

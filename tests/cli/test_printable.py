@@ -50,6 +50,7 @@ PERSON = f"p7{HOSTILE}"
 QUERIES = ("--workload", f"w{HOSTILE}.yaml")
 CALLS: dict[str, list[tuple[Any, ...]]] = {
     "demo": [("demo", "--rows", "1000")],
+    "examples": [("examples", f"written{HOSTILE}")],
     "init": [
         ("init", "duckdb:///w.duckdb", NAMES["people"], "--directory", "first", "--sensitive", NAMES["ill"]),
         ("init", "duckdb:///w.duckdb", NAMES["people"], "--directory", "first", "--force", "--yes"),
@@ -90,7 +91,7 @@ CALLS: dict[str, list[tuple[Any, ...]]] = {
     "ledger move": [("ledger", "move", "moved.yaml", "--from", "r")],
 }
 """What each command is asked, about a release that was published."""
-WITHOUT_SPEC = ("demo", "schema", "init")
+WITHOUT_SPEC = ("demo", "examples", "schema", "init")
 COMMANDS = [
     " ".join(name) for name, group in commands(typer.main.get_command(application())) if not hasattr(group, "commands")
 ]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from qblock.demo.examples import example_names
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,8 +37,10 @@ def shipped() -> set[str]:
     files |= {
         Path("qblock") / path.relative_to(ROOT) for name in ("sql", "migrations") for path in (ROOT / name).rglob("*")
     }
+    examples = {Path("qblock/examples") / name for name in example_names(ROOT / "examples")}
     wanted = {".py", ".sql", ".typed", ".template", ".mako", ".j2", ".toml", ".html", ".css", ".js", ".json"}
-    return {file.as_posix() for file in files if file.suffix in wanted and "__pycache__" not in file.parts}
+    files = {file for file in files if file.suffix in wanted and "__pycache__" not in file.parts}
+    return {file.as_posix() for file in files | examples}
 
 
 def contents(wheel: Path) -> set[str]:
@@ -71,6 +77,27 @@ def test_the_installed_package_finds_its_own_statements(wheel: Path, tmp_path: P
     assert Path(sql.strip()) == tmp_path / "qblock" / "sql"
     assert Path(migrations.strip()) == tmp_path / "qblock" / "migrations"
     assert "".join(text) == (ROOT / "sql" / "duckdb" / "demo_people.sql").read_text("utf-8")
+
+
+def test_the_installed_command_writes_the_examples_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    # The libraries of this environment, but for its own qblock, which a .pth file within it names.
+    (packages,) = venv.glob("lib/python*/site-packages")
+    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    install = [sys.executable, "-m", "pip", "--python", str(venv), "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*install, str(wheel)], check=True, capture_output=True)
+    ran = subprocess.run(
+        [venv / "bin" / "qblock", "examples", "written", "--json"], cwd=tmp_path, check=True, capture_output=True
+    )
+    names = example_names(ROOT / "examples")
+    assert json.loads(ran.stdout)["files"] == [f"written/{name}" for name in names]
+    assert (packages / "qblock" / "examples").is_dir()
+    assert sorted(path for path in (tmp_path / "written").rglob("*") if path.is_file()) == [
+        tmp_path / "written" / name for name in names
+    ]
+    for name in names:
+        assert (tmp_path / "written" / name).read_bytes() == (ROOT / "examples" / name).read_bytes()
 
 
 def test_the_sdist_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from qblock.errors import values_shown
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": start.demo,
+    "examples": start.examples,
     "init": start.init,
     "schema": start.schema,
     "search": search.search,
@@ -45,6 +46,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 GROUPS = {"hierarchy": hierarchies.hierarchy, "ledger": evidence.ledger}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo": ("qblock demo people --rows 5000",),
+    "examples": ("qblock examples first-examples",),
     "init": ("qblock init patients.csv --entity patient_id --sensitive diagnosis --directory first",),
     "schema": ("qblock schema", "qblock schema --of release"),
     "hierarchy": ("qblock hierarchy check release.yaml",),

@@ -1,4 +1,5 @@
-"""demo, init, schema: the first minutes. What `init` says of a table is in groups of columns, 80 characters wide."""
+"""demo, examples, init, schema: the first minutes. What `init` says of a table is in groups of columns, 80 characters
+wide."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qblock.cli.output import Json, answer, can_ask, console, deliver, display
+from qblock.cli.output import Json, Lines, Unwrapped, answer, can_ask, console, deliver, display, table
 from qblock.cli.streams import say
 from qblock.errors import counted
 from qblock.printable import printable
 
 if TYPE_CHECKING:
-    from qblock.api import Candidate, Proposed, ProposedColumn
+    from qblock.api import Candidate, ExampleFiles, Proposed, ProposedColumn
 
 WIDTH = 80
 INDENT = 20
@@ -59,6 +60,30 @@ def demo(
     from qblock.api import run_demo
 
     run_demo(Path(directory), rows=rows, seed=seed, url=url, console=console(markup=True))
+
+
+def examples(
+    directory: Annotated[
+        str, typer.Argument(metavar="[DIR]", help="Where the examples are written: a new or an empty folder.")
+    ] = "qblock-examples",
+    json_: Json = False,
+) -> None:
+    """Write the package's examples into a new folder.
+
+    There are files for cron, Airflow and dbt, a notebook, and specs that run. They are yours to edit. No warehouse is
+    needed, and nothing is run. A folder that holds something is left as it is.
+    """
+    from qblock.api import write_examples
+
+    written = write_examples(Path(directory))
+    deliver(written, _written(written), json_)
+
+
+def _written(written: ExampleFiles) -> Lines:
+    yield f"{len(written.examples)} examples are in {written.directory}. Its README.md tells how to schedule a release."
+    yield table("", list(written.columns_shown), [list(row) for row in written.rows_shown()])
+    yield "Next, a table of a paper and what can be published of it:"
+    yield from (Unwrapped(f"  {line}") for line in written.next)
 
 
 def init(

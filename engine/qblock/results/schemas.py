@@ -7,10 +7,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from qblock.errors import InputError, choices
-from qblock.results import audit, check, release, report, search, tables
+from qblock.results import audit, check, examples, release, report, search, tables
 
 RUN = release.Published | release.DryRun | release.Failed
 ANSWERS: dict[str, tuple[str, Any]] = {
+    "examples": ("What `qblock examples --json` prints.", examples.ExampleFiles),
     "init": ("What `qblock init --json` prints.", tables.Proposed),
     "search": ("What `qblock search --json` prints.", search.Searched),
     "check": ("What `qblock check --json` prints.", check.SpecChecked),
