@@ -75,7 +75,7 @@ def test_nothing_published_is_refused(job: Job) -> None:
     [
         ("INSERT INTO {data} SELECT * FROM {data} LIMIT 1", "13 rows are published, and the ledger says 12"),
         ("DELETE FROM {data} WHERE disease = 'flu'", "11 rows are published, and the ledger says 12"),
-        ("UPDATE {data} SET zip = '13068' WHERE disease = 'flu'", "does not satisfy k_anonymity"),
+        ("UPDATE {data} SET zip = '13068' WHERE disease = 'flu'", "do not satisfy k_anonymity"),
         ("UPDATE {data} SET disease = 'never seen' WHERE disease = 'flu'", "not in the domain"),
         ("UPDATE {data} SET disease = NULL WHERE disease = 'flu'", "not in the domain"),
         ("UPDATE {data} SET zip = NULL WHERE disease = 'flu'", "NULL in the quasi-identifier zip"),
