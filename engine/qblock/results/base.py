@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from qblock.errors import InputError
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -258,7 +260,14 @@ def _cell(value: Any) -> str:
 
 
 def frame(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    """Rows as a data frame. Imports pandas."""
-    import pandas as pd
+    """Rows as a data frame. Raises InputError where pandas is not installed."""
+    return pandas().DataFrame(rows, columns=list(columns))
 
-    return pd.DataFrame(rows, columns=list(columns))
+
+def pandas() -> Any:
+    """The library of data frames, which is an extra. Raises InputError where it is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        raise InputError('a data frame needs pandas, which is not installed: pip install "qblock[frames]"') from None
+    return pandas

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from qblock.errors import InputError
-from qblock.results.base import Answer, Guarantee, Guaranteed, Levels, Metrics, Real, Value, page, table
+from qblock.results.base import Answer, Guarantee, Guaranteed, Levels, Metrics, Real, Value, page, pandas, table
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive", "decide", "left out"]
 
@@ -54,7 +54,7 @@ class Anonymized(Guaranteed):
         return self.to_frame()
 
     def to_frame(self) -> Any:
-        """The same as a frame that is nobody else's. Imports its library, which whoever came with a frame has."""
+        """The same as a frame that is nobody else's. Raises InputError for a file's rows where pandas is missing."""
         if self.library == "arrow":
             return self.table
         if self.library == "polars":
@@ -65,6 +65,7 @@ class Anonymized(Guaranteed):
             if self.spark is None:
                 raise InputError("no session came along; give the rows to one: spark.createDataFrame(made.table)")
             return self.spark.createDataFrame(self.table)
+        pandas()
         return self.table.to_pandas()
 
     def __getstate__(self) -> dict[Any, Any]:
