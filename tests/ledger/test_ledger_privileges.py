@@ -79,7 +79,7 @@ def test_a_job_that_does_not_own_the_ledger_can_only_append(
         "UPDATE qblock.alembic_version SET version_num = 'x'",
     ):
         with (
-            pytest.raises(QblockError, match=r"denied a privilege .*grant it"),
+            pytest.raises(QblockError, match=r"denied a privilege .*qblock grants"),
             job.write() as connection,
         ):
             connection.execute(sa.text(statement))
@@ -95,14 +95,14 @@ def test_a_schema_that_exists_is_not_created_again(job: Store, role: str, postgr
 def test_a_login_that_may_not_make_the_ledger_is_told_what_to_grant(
     owner: Store, job: Store, role: str, postgresql_url: str
 ) -> None:
-    with pytest.raises(QblockError, match=r"denied a privilege .*grant it"):
+    with pytest.raises(QblockError, match=r"denied a privilege .*qblock grants"):
         job.upgrade()
     with job.read() as reader:
         assert reader.history("r") == []
     owner.upgrade()
-    with pytest.raises(QblockError, match=r"denied a privilege .*grant it"), job.read():
+    with pytest.raises(QblockError, match=r"denied a privilege .*qblock grants"), job.read():
         pass
-    with pytest.raises(QblockError, match=r"denied a privilege .*grant it"):
+    with pytest.raises(QblockError, match=r"denied a privilege .*qblock grants"):
         job.upgrade()
     execute(postgresql_url, f"GRANT USAGE ON SCHEMA qblock TO {role}")
     with pytest.raises(QblockError, match="denied a privilege"), job.read():

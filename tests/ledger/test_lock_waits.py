@@ -249,7 +249,7 @@ def test_a_login_that_may_not_see_since_when_names_process_and_user(
         reader.execute(COUNT)
         assert run(["release", str(job.write())]) == 4
         said = capsys.readouterr().err
-        assert f"held by server process {reader.info.backend_pid} of user {plain.reader}; try again later" in said
+        assert f"held by server process {reader.info.backend_pid} of user {plain.reader}. " in said
         assert f"pg_terminate_backend({reader.info.backend_pid})" in said
     assert run(["release", str(job.write())]) == 0
 

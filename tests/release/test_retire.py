@@ -185,7 +185,7 @@ def test_a_lock_that_is_held_ends_the_retirement_soon(job: Job, monkeypatch: pyt
     job.run()
     with psycopg.connect(job.url) as other:
         other.execute("LOCK TABLE qblock.pointer IN EXCLUSIVE MODE")
-        with pytest.raises(Exception, match="try again later") as raised:
+        with pytest.raises(Exception, match="Try again when") as raised:
             retire(job.spec)
         assert getattr(raised.value, "exit_status", None) == 4
     assert shown(job) == 12
