@@ -224,7 +224,8 @@ def messages() -> Iterator[str]:
         yield f"\n## Exit status {status}: {meaning}"
         of_status = [message for message in every if message.status == status]
         for topic in sorted({message.topic for message in of_status}):
-            yield f"\n### {topic[0].upper()}{topic[1:]}\n"
+            title = topic.replace("cli", "command line")
+            yield f"\n### {title[0].upper()}{title[1:]}\n"
             for text in sorted(message.text for message in of_status if message.topic == topic):
                 yield f"- {shown(text)}"
     yield ""
@@ -232,7 +233,10 @@ def messages() -> Iterator[str]:
 
 def shown(text: str) -> str:
     """A message as an item of a list: markup of its own characters only."""
-    return re.sub(r"([\\*_\[\]<>|#])", r"\\\1", " ".join(text.split()))
+    parts = " ".join(text.split()).split("`")
+    # Between backticks nothing is markup.
+    parts[::2] = [re.sub(r"([\\*_\[\]#])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts)
 
 
 def unread() -> dict[str, list[int]]:
