@@ -187,7 +187,7 @@ def test_a_statement_that_is_interrupted_is_ctrl_c(tmp_path: Path) -> None:
     [
         (psycopg.errors.LockNotAvailable, 4, "try again later"),
         (psycopg.errors.AdminShutdown, 1, "database not reachable"),
-        (psycopg.errors.InsufficientPrivilege, 1, "grant it"),
+        (psycopg.errors.InsufficientPrivilege, 1, "`qblock grants SPEC` prints"),
         (psycopg.errors.UniqueViolation, 1, "constraint"),
         (psycopg.errors.DivisionByZero, 1, "divided by zero"),
         (psycopg.errors.UntranslatableCharacter, 1, "encoding"),
@@ -229,7 +229,7 @@ BETWEEN = "but we can only read versions between"
         (
             f"IO Error: Trying to read a database file with version number 99, {BETWEEN} 64 and 68.\nThe database",
             QblockError,
-            "/c.duckdb was written by a newer DuckDB (storage 99) than the installed {}, which reads storage up to 68; "
+            "/c.duckdb was written by a newer DuckDB (storage 99) than the installed {}, which reads storage up to 68. "
             "Upgrade it: pip install --upgrade duckdb",
         ),
         (

@@ -10,7 +10,7 @@ from qblock.cli.app import run
 
 SEVERAL = "names several hosts before its path; write postgresql://USER@/DATABASE?host=HOST1:PORT1&host="
 PORT = "the port of the database URL is not a number from 1 to 65535"
-PORTS = "a port is a number from 1 to 65535, and each host has one, or all have the same"
+PORTS = "A port is a number from 1 to 65535, and each host has one, or all have the same"
 UNKNOWN = "a parameter that the PostgreSQL client does not know"
 NONE = "none of 2 hosts answers; the first: the connection was refused"
 LOGIN = "postgresql://job:s3cretpw@"
