@@ -333,7 +333,7 @@ CASES = [
     Wrong("an unknown strategy", 2, "chains", with_(search={"strategy": "fast"})),
     # Where it is published.
     Wrong("the target is the source's file", 2, "release", in_the_source, ("duckdb",)),
-    Wrong("no file of its own", 2, "publish.url", lambda job: job.settings["publish"].pop("url"), ("duckdb",)),
+    Wrong("no file of its own", 2, "file of its own", lambda job: job.settings["publish"].pop("url"), ("duckdb",)),
     Wrong("a folder that is not there", 2, "absent|folder", folder_shut, ("duckdb",)),
     Wrong("the private schema as target", 2, "private schema", publish(schema="qblock"), ("postgresql",)),
     Wrong(
