@@ -288,7 +288,7 @@ def test_a_release_without_entities_has_nobody_who_could_withdraw(make_job: Make
         erase(job.spec, [])
     job.set(entity=None)
     del job.settings["entity"]
-    with pytest.raises(InputError, match="write `entity: COLUMN`"):
+    with pytest.raises(InputError, match="Write `entity: COLUMN`"):
         erase(job.spec, ["p1"])
 
 
