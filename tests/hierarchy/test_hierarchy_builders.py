@@ -386,8 +386,8 @@ def test_ends_without_a_cut_between_them_are_refused():
 def test_coded_ranges_nest_and_differ_from_others_at_the_ends_alone(
     values: set[int], widths: list[int], start: int, from_: int, span: int
 ):
-    """By the definition: the cuts of a width that lie between both ends."""
-    to = from_ + span
+    """By the definition: the cuts of a width that lie between both ends, of which each width has one."""
+    to = from_ + max(span, widths[-1])
     coded, plain = (ranges("n", map(str, values), widths, start, from_=a, to=b) for a, b in ((from_, to), (None, None)))
     assert coded.check() == []
     for level, width in enumerate(widths, 1):
