@@ -88,7 +88,7 @@ def test_nothing_of_this_machine_is_in_the_reference(pages: dict[str, str]) -> N
 
 
 def test_the_site_has_every_page() -> None:
-    listed = yaml.safe_load((ROOT / "site" / "mkdocs.yml").read_text("utf-8").replace("!!python", "python"))["nav"]
+    listed = yaml.safe_load((ROOT / "site" / "mkdocs.yml").read_text("utf-8").replace("!ENV ", ""))["nav"]
 
     def paths(part: Any) -> list[str]:
         if isinstance(part, dict):
@@ -114,7 +114,10 @@ def test_the_pictures_are_what_the_script_draws() -> None:
 
 
 @pytest.mark.needs("chromium")
-def test_the_site_is_searched_from_its_folder_without_a_network(tmp_path: Path) -> None:
+def test_the_site_is_searched_from_its_folder_without_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QBLOCK_EDIT_URL", "https://git.example.org/qblock/edit/main/docs/")
     pytest.importorskip("material", reason="needs the documents' extra: pip install -e '.[docs]'")
     build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(ROOT / "site" / "mkdocs.yml")]
     subprocess.run([*build, "--site-dir", str(tmp_path)], check=True)
@@ -127,10 +130,13 @@ def test_the_site_is_searched_from_its_folder_without_a_network(tmp_path: Path) 
         page.goto((tmp_path / "reference" / "commands" / "search.html").as_uri())
         assert f"qblock {qblock.__version__}" in page.text_content("footer")
         assert "Made from the code" in page.text_content("article")
+        assert page.query_selector("a[rel=edit]") is None
         page.fill("[data-md-component=search-query]", "crosswalk")
         page.wait_for_selector(".md-search-result__link")
         links = [link.get_attribute("href") for link in page.query_selector_all(".md-search-result__link")]
         page.goto(next(link for link in links if "operations.html" in link))
         assert "Source: docs/operations.md" in page.text_content("article")
+        edit = page.get_attribute("a[rel=edit]", "href")
+        assert edit == "https://git.example.org/qblock/edit/main/docs/operations.md"
         browser.close()
     assert said == []
