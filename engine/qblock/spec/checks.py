@@ -39,6 +39,8 @@ SPELLED = ("true", "false", "nan", "inf", "infinity", "-inf", "-infinity")
 """Texts without a digit that can be written in several ways."""
 SPLIT_CHOICES = ("loss", "discernibility", "kl_divergence")
 """Metrics that add up over boxes, so that a split of one has a gain."""
+OF_THRESHOLD = ("threshold_because", "threshold_on")
+"""Keys of `report` that are about its threshold."""
 NULLS = {"quasi_identifier": ("refuse", "top"), "sensitive": ("refuse", "value")}
 
 
@@ -88,10 +90,23 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
     _recoding(document, entries)
     for requirement in entries:
         _needs(document, requirement)
+    _report(document)
     audience, release = section(document, "versions").get("audience"), document.data.get("release")
     if isinstance(audience, list) and release in audience:
         what = f"{release} is this release; name the others that its readers may hold"
         document.wrong(("versions", "audience"), what)
+
+
+def _report(document: Document) -> None:
+    """Record what the keys of `report` lack."""
+    declared = section(document, "report")
+    for name in OF_THRESHOLD:
+        if declared.get(name) is not None and declared.get("threshold") is None:
+            document.wrong(("report", name), f"{name} is about a threshold; add `threshold: 0.09`, or leave it out")
+    population = declared.get("population")
+    if isinstance(population, dict) and len({"size", "fraction"} & population.keys()) != 1:
+        what = "write one of size and fraction: `population: {size: 120000}`, or `population: {fraction: 0.05}`"
+        document.wrong(("report", "population"), what)
 
 
 def check_people(document: Document, spec: Spec) -> None:

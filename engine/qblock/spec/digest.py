@@ -16,21 +16,23 @@ from qblock.models import Model, parameters_of
 from qblock.spec.condition import condition_of
 from qblock.spec.model import Spec
 from qblock.spec.privacy import Requirement
-from qblock.spec.sections import Publish, Search, Source, Versions
+from qblock.spec.sections import Attribute, Publish, Search, Source, Versions
 
 FORMAT = 2
 """The number that canonical forms start with. Another default, or another meaning of a key, takes the next number
 (tests/spec/formats/defaults.json has the defaults of this one)."""
 
 LEFT_OUT: dict[type, tuple[str, ...]] = {
-    Spec: ("origin", "private"),
+    Spec: ("origin", "private", "report"),
+    Attribute: ("because",),
     Source: ("url",),
     Search: ("strategy", "answer", "roll_up", "memory_limit"),
     Publish: ("url", "path", "readers_checked", "lock_timeout", "storage_version"),
     Versions: ("confirm", "max_lag", "max_wait"),
     Requirement: ("line", "index", "model", "groups"),
 }
-"""Keys that cannot change what is published: secrets, places in the file, and what is written elsewhere too."""
+"""Keys that cannot change what is published: secrets, places in the file, what is written elsewhere too, and
+what only the report says."""
 
 
 def spec_digest(spec: Spec) -> str:

@@ -21,6 +21,7 @@ from qblock.spec.fields import (
     key,
 )
 from qblock.spec.privacy import Requirement
+from qblock.spec.reporting import Reporting
 from qblock.spec.sections import Attribute, Newcomers, OnRefusal, Private, Publish, Role, Search, Source, Versions
 from qblock.spec.sources import STRICT, CsvFile, HierarchySource, written
 
@@ -96,6 +97,11 @@ class Spec:
         "Findings of `qblock check` that may stay as they are, each with who answers for it, and why.",
         [{"check": "determines", "column": "birth_year", "of": "age", "because": "readers know the age anyway"}],
         default=(),
+    )
+    report: Reporting = key(
+        "What the report measures the release by; nothing of it is published.",
+        {"threshold": 0.09, "threshold_because": "EMA Policy 0070"},
+        default_factory=Reporting,
     )
     origin: Annotated[InstanceOf[Origin], WithJsonSchema({})] = field(default_factory=Origin, repr=False, compare=False)
 

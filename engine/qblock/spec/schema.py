@@ -9,7 +9,7 @@ from typing import Any
 
 from qblock.models import REGISTRY, Model, Range
 from qblock.models.base import Kind, Parameter
-from qblock.spec.checks import NULLS, ONLY
+from qblock.spec.checks import NULLS, OF_THRESHOLD, ONLY
 from qblock.spec.fields import closed_object, described, limits, plain_number
 from qblock.spec.load import ADAPTER
 from qblock.spec.privacy import KINDS, TABLE, parameters, required
@@ -70,6 +70,8 @@ def json_schema() -> Schema:
     }
     schema["properties"]["attributes"]["minProperties"] = 1
     _two_sources(schema["$defs"]["Source"])
+    schema["$defs"]["Population"]["oneOf"] = [{"required": [name]} for name in ("size", "fraction")]
+    schema["$defs"]["Reporting"]["dependentRequired"] = {name: ["threshold"] for name in OF_THRESHOLD}
     models = {model.name: model_schema(model) for model in REGISTRY}
     one_model = closed_object(**models) | {"minProperties": 1, "maxProperties": 1}
     schema["properties"]["privacy"] |= {"minItems": 1, "items": one_model}
@@ -151,7 +153,7 @@ def _two_sources(source: Schema) -> None:
 
 
 def _rule(role: str, keys: Iterable[str]) -> Schema:
-    then: Schema = {"properties": {key: False for key in keys if key != "role" and key not in ONLY[role]}}
+    then: Schema = {"properties": {key: False for key in keys if key not in ("role", "because", *ONLY[role])}}
     if role in NULLS:
         then["properties"]["nulls"] = {"enum": list(NULLS[role])}
     if role == "quasi_identifier":

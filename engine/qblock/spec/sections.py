@@ -39,6 +39,7 @@ from qblock.spec.fields import (
     table_parts,
     text_of,
 )
+from qblock.spec.reporting import Declared
 from qblock.spec.source_file import read_type
 from qblock.spec.sources import STRICT, PublishedField, SourceField
 from qblock.spec.workload import WorkloadField
@@ -199,6 +200,9 @@ class Attribute:
         {"edges": [0, 1, 5, 10]},
         {"level": 1},
         default=None,
+    )
+    because: Declared | None = key(
+        "Why the column has its role; the report says it to readers.", "a neighbour knows it", default=None
     )
 
     @property
