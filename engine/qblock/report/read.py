@@ -22,7 +22,7 @@ from qblock.hierarchy.core import TOP
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.stores import store_of
-from qblock.publish.digest import content_digest
+from qblock.publish.digest import content_digest, relation_digest
 from qblock.publish.helpers import (
     EXACT_ROLE,
     MEAN_ROLE,
@@ -36,6 +36,7 @@ from qblock.publish.helpers import (
 from qblock.publish.targets import Target, target_of
 from qblock.report.internal import read_internal
 from qblock.report.render import Report
+from qblock.report.risks import people_of, risks
 from qblock.results.report import (
     AreaShown,
     AttackShown,
@@ -173,6 +174,8 @@ class _Reading:
         with self._task(session, known, secret) as task:
             bottom = task.lattice.bottom
             sizes = task.source.frequency_sets.sizes(bottom)
+            people = people_of(self.spec, session, view, columns, guarantees, sizes)
+            told = tuple(_attacks(task, people=_row_each(self.spec)))
             return Published(
                 release=self.spec.release,
                 view=f"{self.spec.publish.schema}.{self.spec.view}",
@@ -184,7 +187,7 @@ class _Reading:
                 whose=_whose(self.spec),
                 columns=tuple(_columns(self.spec, columns, levels, words=self.kept is None or self.kept.same)),
                 guarantees=tuple(guarantees),
-                attacks=tuple(_attacks(task, people=_row_each(self.spec))),
+                attacks=told,
                 risk=tuple(_risk(task)),
                 sizes=tuple(_by_size(sizes.size.tolist(), sizes.blocks.tolist())),
                 sample=sample,
@@ -192,6 +195,8 @@ class _Reading:
                 now=_now(session, view, columns),
                 new=version["rows_new"],
                 follows=version["in_words"],
+                digest=relation_digest(session, TableName(self.schema, self.spec.view)),
+                **risks(self.spec, people, guarantees, told, [row["column_name"] for row in columns]),
             )
 
     def _check_published_as(self, columns: Sequence[Mapping[str, Any]]) -> None:

@@ -60,6 +60,12 @@ class Value(BaseModel):
         return hash(self.model_dump_json())
 
 
+class Shown(Value):
+    """A part of a report: every key is there."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
 class Answer(Value):
     """What a command prints with --json, and the Python function of the same name returns."""
 

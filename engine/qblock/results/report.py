@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import ConfigDict
-
-from qblock.results.base import Answer, Levels, Real, Value
-
-
-class Shown(Value):
-    """A part of a report: every key is there."""
-
-    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+from qblock.results.base import Answer, Levels, Real, Shown
+from qblock.results.risk import (
+    AnswerShown,
+    AttackerShown,
+    BeforeShown,
+    ContextShown,
+    DeclaredShown,
+    ExposedShown,
+    PopulationShown,
+    ThresholdShown,
+)
 
 
 class Label(Shown):
@@ -118,7 +120,10 @@ class Published(Shown):
     """What whoever may read the view can find out. at: when the version was made, in UTC; whose: whose a row is, in
     words; map: of a recoding map whose labels of some column are of numbers; now: how many of the rows are of people
     who are there now, by their weights, where rows have weights; new: how many of the rows no earlier version shows as
-    they are, where rows say so; follows: how the rows follow the source, in words."""
+    they are, where rows say so; follows: how the rows follow the source, in words; digest: of the content, counted
+    again from the view; threshold: None unless the spec declares one; population: the same; exposed: of each sensitive
+    attribute; declared: the columns that the spec names; answers: to the three risks of WP29; attackers: those whose
+    chances can be told; counted: of whom these chances are, in words; context: as declared."""
 
     release: str
     view: str
@@ -138,6 +143,15 @@ class Published(Shown):
     now: int | None = None
     new: int | None = None
     follows: str = ""
+    digest: str | None = None
+    threshold: ThresholdShown | None = None
+    exposed: tuple[ExposedShown, ...] = ()
+    declared: tuple[DeclaredShown, ...] = ()
+    answers: tuple[AnswerShown, ...] = ()
+    attackers: tuple[AttackerShown, ...] = ()
+    counted: str = ""
+    population: PopulationShown | None = None
+    context: ContextShown = ContextShown()
 
     @property
     def quasi_identifiers(self) -> tuple[ColumnShown, ...]:
@@ -334,7 +348,7 @@ class Internal(Shown):
     was named; workload: None where the spec names none, or no node is known; problems: that a verification found, None
     before anything is published; spec: its canonical text without secrets, and the digest of it; head: of the ledger;
     taken: for granted by the version that is reported, None before the first; kept: of a report of a version that was
-    asked for."""
+    asked for; before: the source's own risk."""
 
     candidate: str
     binding: str | None
@@ -355,6 +369,7 @@ class Internal(Shown):
     head: str | None
     taken: TakenAtVersion | None = None
     kept: KeptShown | None = None
+    before: BeforeShown | None = None
 
 
 class Report(Answer):
