@@ -112,9 +112,8 @@ def pitman(sample: Sample) -> float | None:
     def best(alpha: float) -> tuple[float, float]:
         # theta is above -alpha; its distance from there is searched for as a power of e.
         low, high = -12.0, math.log(sample.rows) * 2 + 3
-        shift = _highest(lambda power: _pitman_log(sample, math.exp(power) - alpha, alpha), low, high)
-        theta = math.exp(shift) - alpha
-        return _pitman_log(sample, theta, alpha), theta
+        theta = math.exp(_highest(lambda power: _pitman_log(sample, math.exp(power) - alpha, alpha), low, high)) - alpha
+        return _pitman_log(sample, theta, alpha) + _pitman_joined(sample, alpha), theta
 
     alpha = _highest(lambda alpha: best(alpha)[0], 0.0, 1 - 1e-9)
     theta, n = best(alpha)[1], sample.population
@@ -124,16 +123,20 @@ def pitman(sample: Sample) -> float | None:
 
 
 def _pitman_log(sample: Sample, theta: float, alpha: float) -> float:
-    """The logarithm of the likelihood, without what depends on neither parameter."""
+    """The logarithm of the likelihood, without what does not depend on theta."""
     blocks = sample.number
     if alpha < 1e-8:
         new = (blocks - 1) * math.log(theta)
     else:
         new = (blocks - 1) * math.log(alpha) + math.lgamma(theta / alpha + blocks) - math.lgamma(theta / alpha + 1)
     rows = math.lgamma(theta + sample.rows) - math.lgamma(theta + 1)
-    first = math.lgamma(1 - alpha)
-    old = sum(int(n) * (math.lgamma(int(j) - alpha) - first) for j, n in zip(sample.size, sample.blocks, strict=True))
-    return new - rows + old
+    return new - rows
+
+
+def _pitman_joined(sample: Sample, alpha: float) -> float:
+    """The part of it that depends on alpha alone: of people who joined a block that was there."""
+    first, pairs = math.lgamma(1 - alpha), zip(sample.size.tolist(), sample.blocks.tolist(), strict=True)
+    return sum(blocks * (math.lgamma(size - alpha) - first) for size, blocks in pairs)
 
 
 def snb(sample: Sample) -> float | None:

@@ -112,8 +112,8 @@ def people_of(
     if people is not None:
         known = [row["column_name"] for row in columns if row["role"] == "quasi-identifier"]
         return People(_people_published(session, view, known, people), "the people of each block are published", rows)
-    asked = [K_ASKED.fullmatch(of.asked) for of in guarantees if of.model == "k_anonymity" and of.holds]
-    least = max((int(match[1]) for match in asked if match), default=1)
+    matches = [K_ASKED.fullmatch(of.asked) for of in guarantees if of.model == "k_anonymity" and of.holds]
+    least = max((int(match[1]) for match in matches if match), default=1)
     words = f"each block has at least {least} people, by k_anonymity" if least > 1 else "a block may be one person"
     return People(Sizes(np.array([least]), np.array([sizes.number])), words, rows, bounded=True)
 
