@@ -231,11 +231,12 @@ def test_the_catalog_of_a_file_is_asked_while_it_is_open_and_not_afterwards(tmp_
         connection.execute("CREATE TABLE t (a INTEGER); CREATE VIEW v AS SELECT a FROM t")
         connection.execute("CREATE MACRO duckdb_tables() AS TABLE SELECT 'another' AS table_name, false AS internal")
     tables, views = "SELECT table_name FROM duckdb_tables()", "SELECT count(*) FROM duckdb_views() WHERE NOT internal"
-    assert duckdb_session.ask_catalog(file, tables, views) == [[("t",)], [(1,)]]
+    catalogs = duckdb_session.Catalogs()
+    assert catalogs.ask(file, tables, views) == [[("t",)], [(1,)]]
     with pytest.raises(duckdb.Error):
-        duckdb_session.ask_catalog(file, "SELECT nothing")
+        catalogs.ask(file, "SELECT nothing")
     with pytest.raises(duckdb.Error):
-        duckdb_session.ask_catalog(file.with_name("absent.duckdb"), tables)
+        catalogs.ask(file.with_name("absent.duckdb"), tables)
     with duckdb.connect(str(file)) as connection:
         connection.execute("DROP VIEW v")
 

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -266,15 +266,25 @@ def knows_storage(version: str) -> bool:
         return True
 
 
-def ask_catalog(file: Path, *queries: str) -> list[list[Any]]:
-    """The rows of queries of system.main, of which a file is all that they see besides what is internal. Raises as
-    `connect`."""
-    check_database(file, NEEDED)
-    path = str(file).replace("'", "''")
-    # Not connected to the file, so that none of its names is found in place of one of DuckDB's.
-    with _settled(duckdb.connect(":memory:")) as connection:
-        connection.execute(f"ATTACH '{path}' AS qblock_file (READ_ONLY)")
-        return [connection.execute(query).fetchall() for query in queries]
+class Catalogs:
+    """Reads what files say of themselves, one after the other: a connection to a database in memory attaches each."""
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        # Not connected to a file, so that none of its names is found in place of one of DuckDB's.
+        connection: duckdb.DuckDBPyConnection = _settled(duckdb.connect(":memory:"))
+        return connection
+
+    def ask(self, file: Path, *queries: str) -> list[list[Any]]:
+        """The rows of queries of system.main, of which a file is all that they see besides what is internal. Raises as
+        `connect`."""
+        check_database(file, NEEDED)
+        path = str(file).replace("'", "''")
+        self._connection.execute(f"ATTACH '{path}' AS qblock_file (READ_ONLY)")
+        try:
+            return [self._connection.execute(query).fetchall() for query in queries]
+        finally:
+            self._connection.execute("DETACH qblock_file")
 
 
 def engine_from(connection: Callable[[], duckdb.DuckDBPyConnection]) -> sa.Engine:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
 from qblock.engines.duckdb import dialect as duckdb_session
-from qblock.engines.duckdb.dialect import check_database, logs_of
+from qblock.engines.duckdb.dialect import Catalogs, check_database, logs_of
 from qblock.engines.duckdb.faults import explain_duckdb, of_newer_duckdb
 from qblock.engines.quoting import quote, quote_plain, quote_text
 from qblock.engines.rights import FileNeed, Needs
@@ -79,6 +79,7 @@ class DuckdbTarget:
         self.source = source
         self.file = file
         self.folder = store.folder / VERSIONS / spec.release
+        self.catalogs = Catalogs()
 
     @property
     def view(self) -> str:
@@ -145,7 +146,7 @@ class DuckdbTarget:
 
     def _check_replaceable(self, where: str) -> None:
         try:
-            tags = [comment for _, comment in said(self.file) if comment.startswith(TAGGED)]
+            tags = [comment for _, comment in said(self.catalogs, self.file) if comment.startswith(TAGGED)]
         except duckdb.Error as error:
             raised = explain_duckdb(error, file=self.file)
             if isinstance(raised, Busy) or of_newer_duckdb(error):
@@ -220,7 +221,9 @@ class DuckdbTarget:
             remove(beside)
 
     def tags(self) -> list[ObjectTag]:
-        return shown_tags(self.file, self.spec.release) + kept_tags(self.folder, self.spec.release)
+        return shown_tags(self.catalogs, self.file, self.spec.release) + kept_tags(
+            self.catalogs, self.folder, self.spec.release
+        )
 
     def shows(self) -> bool:
         return any(tag.shown for tag in self.tags())
@@ -230,7 +233,7 @@ class DuckdbTarget:
         if not path.is_file():
             return False
         try:
-            comments = dict(said(path))
+            comments = dict(said(self.catalogs, path))
         except duckdb.Error as error:
             if of_newer_duckdb(error):
                 raise explain_duckdb(error, file=path) from error
@@ -260,7 +263,7 @@ class DuckdbTarget:
 
     def _seen(self) -> set[int]:
         """The versions that the release file and the pointer row name."""
-        versions = {tag.version for tag in shown_tags(self.file, self.spec.release)}
+        versions = {tag.version for tag in shown_tags(self.catalogs, self.file, self.spec.release)}
         with self.store.read() as reader:
             pointer = reader.pointer(self.spec.release)
         return versions if pointer is None else versions | {pointer}
@@ -358,7 +361,7 @@ class DuckdbTarget:
         name = f"{self.spec.view}_v{version}"
         try:
             copy_tables(before, beside, self.spec, name, self.storage)
-            stamp = next((tag.stamp for tag in tags_of(before, earlier)), None)
+            stamp = next((tag.stamp for tag in tags_of(self.catalogs, before, earlier)), None)
         except duckdb.Error as error:
             raise explain_duckdb(error) from error
         self._add_view(beside, name, columns, ObjectTag(self.spec.release, version, stamp))

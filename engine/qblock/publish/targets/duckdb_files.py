@@ -16,7 +16,7 @@ from sqlalchemy.sql import quoted_name
 
 from qblock.engines.duckdb import dialect as duckdb_session
 from qblock.engines.duckdb.adapter import DuckdbWarehouse
-from qblock.engines.duckdb.dialect import logs_of
+from qblock.engines.duckdb.dialect import Catalogs, logs_of
 from qblock.engines.duckdb.faults import explain_duckdb, of_newer_duckdb
 from qblock.engines.quoting import quote, quote_text
 from qblock.engines.sql_session import SqlSession
@@ -118,19 +118,19 @@ def kind_of(comment: str) -> Kind | None:
     return None
 
 
-def said(file: Path) -> list[tuple[TableName, str]]:
+def said(catalogs: Catalogs, file: Path) -> list[tuple[TableName, str]]:
     """What the tables and views of a file say about themselves. Raises what DuckDB raises."""
-    tables, views = duckdb_session.ask_catalog(file, TABLES, VIEWS)
+    tables, views = catalogs.ask(file, TABLES, VIEWS)
     return [(TableName(schema, name), comment or "") for schema, name, comment in (*tables, *views)]
 
 
-def tags_of(file: Path, release: str) -> list[ObjectTag]:
+def tags_of(catalogs: Catalogs, file: Path, release: str) -> list[ObjectTag]:
     """The versions of the release that a file holds. Raises what DuckDB raises."""
-    tags = (ObjectTag.read(comment, release) for _, comment in said(file))
+    tags = (ObjectTag.read(comment, release) for _, comment in said(catalogs, file))
     return [tag for tag in tags if tag is not None]
 
 
-def shown_tags(published: Path, release: str) -> list[ObjectTag]:
+def shown_tags(catalogs: Catalogs, published: Path, release: str) -> list[ObjectTag]:
     """The version of the release that readers of a file see: one, or none.
 
     Raises QblockError for a file that cannot be read: what is in it is not known then.
@@ -138,12 +138,12 @@ def shown_tags(published: Path, release: str) -> list[ObjectTag]:
     if not published.exists():
         return []
     try:
-        return [replace(tag, shown=True) for tag in tags_of(published, release)]
+        return [replace(tag, shown=True) for tag in tags_of(catalogs, published, release)]
     except duckdb.Error as error:
         raise explain_duckdb(error, file=published) from error
 
 
-def kept_tags(kept: Path, release: str) -> list[ObjectTag]:
+def kept_tags(catalogs: Catalogs, kept: Path, release: str) -> list[ObjectTag]:
     """The versions of the release that a private folder keeps.
 
     A copy that cannot be read was left half made by a run that was stopped, and says nothing.
@@ -152,7 +152,7 @@ def kept_tags(kept: Path, release: str) -> list[ObjectTag]:
     for file in sorted(kept.glob("v*.duckdb")) if kept.is_dir() else ():
         if re.fullmatch(r"v\d+\.duckdb", file.name):
             try:
-                tags += tags_of(file, release)
+                tags += tags_of(catalogs, file, release)
             except duckdb.Error as error:
                 if of_newer_duckdb(error):
                     raise explain_duckdb(error, file=file) from error
