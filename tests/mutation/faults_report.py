@@ -48,7 +48,7 @@ REPORT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "report: a failed guarantee is no failure",
-        "report/pages/readers.py",
+        "report/pages/verdict.py",
         "[guarantee.in_words for guarantee in shown.guarantees if not guarantee.holds]",
         "[guarantee.in_words for guarantee in shown.guarantees if guarantee.holds is None]",
         tests=(f"{RENDER}::test_a_guarantee_that_fails_is_the_verdict",),
@@ -104,7 +104,7 @@ REPORT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "report: an older version is told as the one that readers see",
-        "report/pages/readers.py",
+        "report/pages/verdict.py",
         "if kept.current == kept.version:",
         "if kept.current is not None:",
         tests=(f"{INTERNAL}::test_a_version_that_is_kept_is_reported_as_it_was",),

@@ -52,6 +52,17 @@ from qblock.results.report import (
     WhatIf,
     WorkloadShown,
 )
+from qblock.results.risk import (
+    AnswerShown,
+    AttackerShown,
+    BeforeShown,
+    ContextShown,
+    DeclaredShown,
+    ExposedShown,
+    PopulationShown,
+    ThresholdShown,
+    UniquenessShown,
+)
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -115,8 +126,33 @@ def report(label: str = "20-29", value: str | None = "flu", name: str = "age", *
             3,
             5,
         ),
+        digest="2" * 64,
+        threshold=of(ThresholdShown, 0.09, "0.09", "highest", label, 0.5, "0.5", False, 4),
+        exposed=(of(ExposedShown, "disease", 2, 0.5, True), of(ExposedShown, label, 0, 0.0, False)),
+        declared=(
+            of(DeclaredShown, name, "quasi_identifier", label, True),
+            of(DeclaredShown, label, "entity", None, False),
+        ),
+        answers=(of(AnswerShown, "inference", ("t_closeness",), label), of(AnswerShown, "linkability", (), "none")),
+        attackers=attackers(),
+        counted=label,
+        population=population(label),
+        context=of(ContextShown, label, label, "public", None, (label,)),
     )
     return of(Report, "0.0.0", "2026-01-02T03:04:06+00:00", label or "r", shown)
+
+
+def attackers() -> tuple[AttackerShown, ...]:
+    return (
+        of(AttackerShown, "prosecutor", 0.5, 0.5, 4, 1.0, False),
+        of(AttackerShown, "journalist", 0.25, 0.125, 0, 0.0, True),
+        of(AttackerShown, "marketer", None, 0.5, None, None, False),
+    )
+
+
+def population(label: str) -> PopulationShown:
+    shown = (of(UniquenessShown, "pitman", 12.5, 0.5, None), of(UniquenessShown, "snb", None, None, label))
+    return of(PopulationShown, 40, 0.1, 2, shown)
 
 
 def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ...] = ()) -> Report:
@@ -180,6 +216,7 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
                 of(TakenShown, "skew", (name,), f"{name} of {label}", False, None, "share 0.95"),
             ),
         ),
+        before=of(BeforeShown, "rows", 4, 4, 1, 4, attackers(), population(label)),
     )
     return report(label, name=name).model_copy(update={"internal": inside})
 

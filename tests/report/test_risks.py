@@ -96,6 +96,17 @@ def test_chances_are_those_of_each_row(blocks: dict[int, int], threshold: Fracti
     assert shown.met == (prosecutor.rows_above == 0)
 
 
+def test_the_worked_example() -> None:
+    """Blocks of 2, 3 and 5 people, of a population of 40 (docs/report.md, "Risk")."""
+    spec = spec_of("{threshold: 0.25, population: {size: 40}}")
+    people = people_of({2: 1, 3: 1, 5: 1})
+    prosecutor, journalist, marketer = attackers_of(spec, people, sample_of(spec, people))
+    assert (prosecutor.highest, prosecutor.mean, prosecutor.rows_above, marketer.mean) == (0.5, 0.3, 5, 0.3)
+    assert journalist.highest == pytest.approx(0.1793, abs=5e-5)
+    assert journalist.mean == pytest.approx(0.0970, abs=5e-5)
+    assert journalist.rows_above == 0
+
+
 def test_a_population_is_no_smaller_than_the_table() -> None:
     with pytest.raises(InputError, match=r"report\.population\.size: 9 people are fewer than the 10 .*`size: 10`"):
         sample_of(spec_of("{population: {size: 9}}"), people_of({5: 2}))

@@ -20,6 +20,7 @@ from qblock.models.ratios import double
 from qblock.release.grants import grants
 from qblock.release.taken import reasons_of, taken_of
 from qblock.release.verify import verify
+from qblock.report.risks import before_of
 from qblock.report.what_if import MOST_SEARCHED, Candidates, measure_of, searched, what_if
 from qblock.report.workload import read_workload
 from qblock.results.base import Guarantee
@@ -110,6 +111,7 @@ def read_internal(
         curves = tuple(read_curves(task, lattice.published or lattice.chosen))
         beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
         workload = read_workload(task, lattice.published or lattice.chosen)
+        before = before_of(task)
     return Internal(
         candidate=_candidate(said),
         binding=_binding(past.margin_trend, past.current),
@@ -129,6 +131,7 @@ def read_internal(
         spec_digest=spec_digest(spec),
         head=past.ledger_head,
         taken=_taken(spec, past, version or past.current),
+        before=before,
     )
 
 

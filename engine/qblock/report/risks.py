@@ -20,6 +20,7 @@ from qblock.results.report import AttackShown, GuaranteeShown
 from qblock.results.risk import (
     AnswerShown,
     AttackerShown,
+    BeforeShown,
     ContextShown,
     DeclaredShown,
     ExposedShown,
@@ -27,6 +28,7 @@ from qblock.results.risk import (
     ThresholdShown,
     UniquenessShown,
 )
+from qblock.search.task import Task
 from qblock.spec import Spec
 from qblock.spec.reporting import chance_text
 
@@ -221,6 +223,23 @@ def population_of(spec: Spec, sample: Sample | None) -> PopulationShown | None:
     )
     return PopulationShown(
         size=sample.population, fraction=sample.fraction, unique=sample.unique, uniqueness=tuple(shown)
+    )
+
+
+def before_of(task: Task) -> BeforeShown:
+    """The risk of the source: of the quasi-identifiers as they are read, before anything is generalized."""
+    spec, sizes = task.spec, task.source.frequency_sets.sizes(task.lattice.bottom)
+    number = int((sizes.size * sizes.blocks).sum())
+    people = People(sizes, "people" if spec.bundles else "rows", number)
+    sample = sample_of(spec, people)
+    return BeforeShown(
+        counted=people.in_words,
+        rows=number,
+        blocks=sizes.number,
+        least=int(sizes.size.min()),
+        unique=int(sizes.blocks[sizes.size == 1].sum()),
+        attackers=tuple(attackers_of(spec, people, sample)),
+        population=population_of(spec, sample),
     )
 
 

@@ -96,9 +96,10 @@ class ContextShown(Shown):
 
 
 class BeforeShown(Shown):
-    """The quasi-identifiers as the source has them, before anything is generalized. rows: rows or people, as the spec
-    counts; unique: those that are alone; above as of AttackerShown; uniqueness: None without a population."""
+    """The quasi-identifiers as the source has them, before anything is generalized. rows: how many `counted` there are,
+    rows or people; unique: those that are alone; population: None where none is declared."""
 
+    counted: str
     rows: int
     blocks: int
     least: int

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from qblock.report.pages import officers, readers
+from qblock.report.pages import before, officers, readers
 from qblock.report.parts import Page
 
 PAGES: tuple[Page, ...] = (
     *readers.PAGES,
+    before.PAGE,
     *officers.PAGES,
 )

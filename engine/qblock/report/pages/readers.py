@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qblock.report.drawings import areas
-from qblock.report.parts import Figure, Page, Part, Points, Signature, Table, Text, counted, figures, share
+from qblock.report.pages import verdict
+from qblock.report.pages.chances import attackers_table, population_parts
+from qblock.report.parts import Figure, Page, Part, Points, Table, Text, counted, figures, share
 from qblock.results.report import AttackShown, ColumnShown, Published, Report, RiskWithout, SizeShown
 
 NAMES = {
@@ -15,83 +17,6 @@ NAMES = {
     "similarity": "similarity: the same label at level {} of the taxonomy",
     "proximity": "proximity: numbers of a block are close to each other",
 }
-
-
-def verdict_page(report: Report) -> Sequence[Part]:
-    """Whether the release keeps what it promises, and what it does not promise."""
-    shown = report.shown
-    known = ", ".join(column.name for column in shown.quasi_identifiers) or "none"
-    promises = [f"{of.in_words[:1].upper()}{of.in_words[1:]}." for of in shown.guarantees]
-    return (
-        *_older(report),
-        Text(_verdict(shown), "verdict" if all(guarantee.holds for guarantee in shown.guarantees) else "failed"),
-        Text(
-            f"{shown.view} shows {counted(shown.rows, 'row')} in {counted(shown.blocks, 'block')} of rows that read "
-            f"the same in {known}. {shown.whose}{_now(shown)} The version was made on {shown.at} (UTC)."
-            f"{shown.follows and f' {shown.follows}'}"
-        ),
-        Points(
-            "What is promised",
-            promises,
-        ),
-        Points("What is not promised", _limits(shown, known)),
-        Signature(),
-    )
-
-
-def _now(shown: Published) -> str:
-    if shown.now is None:
-        return ""
-    return f" By their weights {shown.now} of the rows {'is' if shown.now == 1 else 'are'} of people who are there now."
-
-
-def _older(report: Report) -> list[Part]:
-    """Which version readers see, in a report of one that was asked for."""
-    kept = None if report.internal is None else report.internal.kept
-    if kept is None:
-        return []
-    if kept.current == kept.version:
-        return [Text(f"Version {kept.version} is the one that readers see.")]
-    seen = "no version at all" if kept.current is None else f"version {kept.current}"
-    spec = "" if kept.same_spec else " The spec has changed since this version was published by it."
-    said = (
-        f"Readers see {seen}, not version {kept.version}. This report is of the kept copy of version {kept.version}; "
-        "the "
-    )
-    return [Text(f"{said}internal pages are about the source, the spec and the release as of now.{spec}", "failed")]
-
-
-def _verdict(shown: Published) -> str:
-    failed = [guarantee.in_words for guarantee in shown.guarantees if not guarantee.holds]
-    what = f"Version {shown.version} of {shown.release}"
-    if failed:
-        return f"{what} does not keep what it promises: {'; '.join(failed)}."
-    again = [guarantee for guarantee in shown.guarantees if guarantee.satisfied is not None]
-    number = len(shown.guarantees)
-    kept = "its guarantee holds" if number == 1 else f"all {number} guarantees hold"
-    said = f"{what} keeps what it promises: {kept} in the {counted(shown.rows, 'row')} that it shows."
-    if len(again) < number:
-        said += (
-            f" {number - len(again)} of them cannot be counted again from these rows alone; the job checked those "
-            "before it published."
-        )
-    return said
-
-
-def _limits(shown: Published, known: str) -> list[str]:
-    as_they_are = [column.name for column in shown.columns if column.role == "insensitive"]
-    sentences = [
-        f"Nothing is promised against somebody who knows more of a person than {known}.",
-        "It does not hide who is in the table, nor what a whole group has in common.",
-        "This report does not look at several releases of the same people together. The job checks the versions of "
-        "one release together, as its spec says.",
-    ]
-    if as_they_are:
-        columns = ", ".join(as_they_are)
-        sentences.insert(
-            1, f"Nothing is hidden in {columns}: published as in the source, and taken to be known to nobody."
-        )
-    return sentences
 
 
 def columns_page(report: Report) -> Sequence[Part]:
@@ -174,6 +99,8 @@ def risk_page(report: Report) -> Sequence[Part]:
             f"{counted(whole.least, 'row')}. They pick the right row with a chance of at most "
             f"{share(whole.most_sure)}, and of {share(whole.mean)} for a row on average."
         ),
+        *attackers_table(shown.attackers, shown.counted),
+        *population_parts(shown.population, "published labels"),
         _sizes(shown),
         _risk(shown),
         _utility(shown),
@@ -238,7 +165,7 @@ def blocks_page(report: Report) -> Sequence[Part]:
 
 
 PAGES = (
-    Page("verdict", "Verdict", verdict_page),
+    Page("verdict", "Verdict", verdict.verdict_page),
     Page("columns", "What readers see", columns_page),
     Page("guarantees", "Asked and satisfied", guarantees_page),
     Page("attacks", "Attacks", attacks_page),
