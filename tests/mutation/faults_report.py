@@ -6,6 +6,9 @@ from mutation.mutation import Mutation
 
 READ = "tests/report/test_read.py"
 RENDER = "tests/report/test_render.py"
+RISKS = "tests/report/test_risks.py"
+UNIQUENESS = "tests/report/test_uniqueness.py"
+VERDICT = "tests/report/test_verdict.py"
 INTERNAL = "tests/report/test_internal.py"
 
 REPORT: tuple[Mutation, ...] = (
@@ -136,5 +139,145 @@ REPORT: tuple[Mutation, ...] = (
         "        keep_own_files(option, path, release)\n",
         "",
         tests=("tests/cli/test_report.py::test_what_cannot_be_written_is_said_before_anything_is_read",),
+    ),
+    Mutation(
+        "risk: whether a threshold is met is decided by floating point numbers",
+        "report/risks.py",
+        "met=measured <= declared.threshold,",
+        "met=float(measured) <= float(declared.threshold),",
+        tests=(f"{RISKS}::test_whether_it_is_met_is_decided_exactly",),
+    ),
+    Mutation(
+        "risk: a threshold of the mean is measured against the highest",
+        "report/risks.py",
+        'people.highest if declared.threshold_on == "highest" else people.mean',
+        "people.highest",
+        tests=(f"{RISKS}::test_a_mean_is_measured_against_a_mean",),
+    ),
+    Mutation(
+        "risk: rows at the threshold are above it",
+        "report/risks.py",
+        "if size * threshold < 1)",
+        "if size * threshold <= 1)",
+        tests=(f"{RISKS}::test_whether_it_is_met_is_decided_exactly",),
+    ),
+    Mutation(
+        "risk: rows are people where these have several",
+        "report/risks.py",
+        'if spec.entity is None or spec.count == "rows":',
+        "if True:",
+        tests=(f"{RISKS}::test_nothing_is_promised_of_people_without_k_anonymity",),
+    ),
+    Mutation(
+        "risk: a k that does not hold is believed",
+        "report/risks.py",
+        'if of.model == "k_anonymity" and of.holds]',
+        'if of.model == "k_anonymity"]',
+        tests=(f"{RISKS}::test_a_k_that_does_not_hold_is_not_believed",),
+    ),
+    Mutation(
+        "risk: a population may be smaller than its table",
+        "report/risks.py",
+        "if size < people.number:",
+        "if size < 0:",
+        tests=(f"{RISKS}::test_a_population_is_no_smaller_than_the_table",),
+    ),
+    Mutation(
+        "risk: a tenth of the rows is many",
+        "report/risks.py",
+        "many = attack.rows > MANY * rows",
+        "many = attack.rows >= MANY * rows",
+        tests=(f"{RISKS}::test_more_than_a_tenth_is_many",),
+    ),
+    Mutation(
+        "risk: a guarantee that fails answers a risk",
+        "report/risks.py",
+        "if of.holds and of.model in models]",
+        "if of.model in models]",
+        tests=(f"{RISKS}::test_every_risk_has_its_answer_or_none",),
+    ),
+    Mutation(
+        "risk: singling out is answered where somebody is alone",
+        "report/risks.py",
+        'if risk == "singling out" and highest == 1:',
+        "if False:",
+        tests=(f"{RISKS}::test_every_risk_has_its_answer_or_none",),
+    ),
+    Mutation(
+        "risk: the source is counted where it is generalized",
+        "report/risks.py",
+        "task.source.frequency_sets.sizes(task.lattice.bottom)",
+        "task.source.frequency_sets.sizes(task.lattice.top)",
+        tests=(f"{VERDICT}::test_the_source_is_counted_as_it_is",),
+    ),
+    Mutation(
+        "risk: readers are told the digest of the spec",
+        "report/pages/verdict.py",
+        'if report.internal is not None else "")\n        + ". `qblock',
+        'if report.internal is not None else ", spec digest")\n        + ". `qblock',
+        tests=(f"{VERDICT}::test_what_is_signed_for_stands_beside_the_signature",),
+    ),
+    Mutation(
+        "risk: a threshold that is not met looks like one that is",
+        "report/pages/verdict.py",
+        '"verdict" if of.met else "failed"',
+        '"verdict"',
+        tests=(f"{VERDICT}::test_a_threshold_that_is_not_met_stands_out",),
+    ),
+    Mutation(
+        "uniqueness: a journalist's chance is that of another sample",
+        "estimate/uniqueness.py",
+        "return [fraction * float(values[f]) if",
+        "return [float(values[f]) if",
+        tests=(f"{UNIQUENESS}::test_chances_are_the_mean_over_populations",),
+    ),
+    Mutation(
+        "uniqueness: Zayatz counts the sample's uniques alone",
+        "estimate/uniqueness.py",
+        "float((shares * chances).sum()) / sample.fraction",
+        "float((shares * chances).sum())",
+        tests=(f"{UNIQUENESS}::test_zayatz_is_bayes_with_counted_samples",),
+    ),
+    Mutation(
+        "uniqueness: Pitman expects the uniques of the sample",
+        "estimate/uniqueness.py",
+        "theta, n = best(alpha)[1], sample.population",
+        "theta, n = best(alpha)[1], sample.rows",
+        tests=(f"{UNIQUENESS}::test_pitman_is_the_most_likely_of_a_grid",),
+    ),
+    Mutation(
+        "uniqueness: Pitman looks at no block of two",
+        "estimate/uniqueness.py",
+        "return _pitman_log(sample, theta, alpha) + _pitman_joined(sample, alpha), theta",
+        "return _pitman_log(sample, theta, alpha), theta",
+        tests=(f"{UNIQUENESS}::test_pitman_is_the_most_likely_of_a_grid",),
+    ),
+    Mutation(
+        "uniqueness: SNB takes all blocks for uniques",
+        "estimate/uniqueness.py",
+        "return _snb_blocks(sample, alpha, beta) * math.exp(alpha * math.log(beta))",
+        "return _snb_blocks(sample, alpha, beta)",
+        tests=(f"{UNIQUENESS}::test_snb_expects_the_sample_that_it_was_fitted_to",),
+    ),
+    Mutation(
+        "uniqueness: more people are unique than there may be",
+        "estimate/uniqueness.py",
+        "people = min(people, sample.unique + sample.population - sample.rows)",
+        "people = people",
+        tests=(f"{UNIQUENESS}::test_estimates_are_of_people_who_are_there",),
+    ),
+    Mutation(
+        "spec: a population has both a size and a fraction",
+        "spec/checks.py",
+        '{"size", "fraction"} & population.keys()) != 1',
+        '{"size", "fraction"} & population.keys()) > 2',
+        tests=("tests/spec/test_reporting.py::test_what_is_wrong_names_the_key_and_a_line_to_paste",),
+    ),
+    Mutation(
+        "spec: what only the report says is part of the digest",
+        "spec/digest.py",
+        'Spec: ("origin", "private", "report"),',
+        'Spec: ("origin", "private"),',
+        tests=("tests/spec/test_spec_digest.py::test_what_cannot_change_the_publication_takes_no_part",),
     ),
 )

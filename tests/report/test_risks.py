@@ -16,7 +16,7 @@ from release.jobs import Job, MakeJob
 
 from qblock.errors import InputError
 from qblock.frequency.arrays import Sizes
-from qblock.report import read_report
+from qblock.report import read_report, risks
 from qblock.report.risks import ANSWERS, People, answers_of, attackers_of, exposed_of, sample_of, threshold_of
 from qblock.results.report import AttackShown, GuaranteeShown, Published
 from qblock.spec import Spec, read_spec
@@ -232,6 +232,16 @@ def test_where_a_person_has_several_rows_people_are_counted(make_job: MakeJob, p
     assert shown.population is not None
     assert shown.population.why is not None
     assert [one.attacker for one in shown.attackers] == ["prosecutor", "marketer"]
+
+
+def test_a_k_that_does_not_hold_is_not_believed() -> None:
+    """Of people with several rows, whose number no column says."""
+    spec = read_spec(SPEC + "entity: person\ncount: entities\nversions: {joint: none}\n", "spec.yaml", {})
+    sizes = Sizes(np.array([7]), np.array([3]))
+    for holds, highest in ((True, Fraction(1, 5)), (False, Fraction(1))):
+        of = guarantee("k_anonymity", holds=holds).model_copy(update={"asked": "k = 5"})
+        people = risks.people_of(spec, None, None, (), [of], sizes)  # type: ignore[arg-type]
+        assert (people.highest, people.mean, people.bounded, people.rows) == (highest, highest, True, 21)
 
 
 def test_nothing_is_promised_of_people_without_k_anonymity(make_job: MakeJob) -> None:

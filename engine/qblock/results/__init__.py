@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from qblock.results import estimate as estimate
     from qblock.results import release as release
     from qblock.results import report as report
+    from qblock.results import risk as risk
     from qblock.results import search as search
     from qblock.results import tables as tables
 
-_MODULES = ("audit", "check", "estimate", "release", "report", "search", "tables")
+_MODULES = ("audit", "check", "estimate", "release", "report", "risk", "search", "tables")
 
 
 def __getattr__(name: str) -> Any:
