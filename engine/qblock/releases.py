@@ -328,6 +328,7 @@ class Release:
         candidate: bool = False,
         version: int | None = None,
         prior: str | None = None,
+        framework: str | None = None,
         progress: Progress | None = None,
     ) -> Report:
         """What readers see, what is promised of it, and what attacks find: read from the view and its helper views
@@ -335,15 +336,22 @@ class Release:
 
         internal: with margins, lattice, versions, rights and spec, for whoever runs the job; candidate: with these
         alone, before the first version; version: with `internal`, of an older version that is kept; prior: with the
-        beliefs of whoever knows this population, as of `audit`. Raises InputError for either in a report for readers,
-        and for a version that is not kept.
+        beliefs of whoever knows this population, as of `audit`; framework: in the order of a document: `ema`, `hipaa`,
+        `wp29`, `sp800-188`, `iso27559` or `tehdas`. Raises InputError for version or prior in a report for readers, for
+        a version that is not kept and for a framework that is none.
         """
         from qblock.report import read_report
 
         if prior is not None and not (internal or candidate):
             raise InputError("a prior is about an internal report: its figures are of the source; add internal")
         return read_report(
-            self.spec, internal=internal, candidate=candidate, version=version, prior=prior, progress=progress
+            self.spec,
+            internal=internal,
+            candidate=candidate,
+            version=version,
+            prior=prior,
+            framework=framework,
+            progress=progress,
         )
 
     def estimate(

@@ -53,7 +53,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {  # in this order
     "plan": ("plan", "rollback 1 --plan", "erase p7 --now --plan"),
     "release": ("release --quiet", "release --quiet --force", "release --quiet --dry-run", "rollback 1"),
     "verify": ("verify",),
-    "report": ("report", "report --internal --quiet", "report --candidate --quiet"),
+    "report": ("report", "report --internal --quiet", "report --candidate --quiet", "report --for ema"),
     "history": ("history",),
     "erase": ("erase p7", "erase p9 --now --yes"),
     "grants": ("grants",),

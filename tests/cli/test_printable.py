@@ -81,6 +81,7 @@ CALLS: dict[str, list[tuple[Any, ...]]] = {
         ("report", "s.yaml", "-o", f"r{HOSTILE}.html"),
         ("report", "s.yaml", "--format", "md"),
         ("report", "s.yaml", "--internal", "--format", "md"),
+        ("report", "s.yaml", "--for", "hipaa", "--format", "md"),
     ],
     "history": [("history", "s.yaml")],
     "erase": [("erase", "s.yaml", PERSON), ("erase", "s.yaml", PERSON, "--now", "--plan")],

@@ -70,6 +70,21 @@ def test_a_report_in_each_form(folder: Path, capsys: pytest.CaptureFixture[str])
     assert {name: (folder / name).read_bytes() for name in before} == before
 
 
+def test_a_report_in_the_order_of_a_document(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["release", "release.yaml", "--quiet"]) == 0
+    (folder / "patients.duckdb").unlink()
+    capsys.readouterr()
+    assert run(["report", "release.yaml", "--for", "wp29", "--format", "md"]) == 0
+    printed = capsys.readouterr().out
+    assert "\n## Opinion 05/2014 (WP216)\n" in printed
+    assert "\n## Verdict\n" not in printed
+    assert "secret" not in printed
+    assert run(["report", "release.yaml", "--for", "wp29", "--json"]) == 0
+    framework = json.loads(capsys.readouterr().out)["framework"]
+    assert framework["name"] == "wp29"
+    assert {section["answered"] for section in framework["sections"]} == {"figure", "gap"}
+
+
 def test_what_cannot_be_written_is_said_before_anything_is_read(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,6 +98,8 @@ def test_what_cannot_be_written_is_said_before_anything_is_read(
         ("--format", "pdf"): "no such form",
         ("-o", "r.html", "--json"): "give one of them",
         ("-o", "r.html", "--prior", "table"): "add --internal",
+        ("-o", "r.html", "--for", "emma"): "did you mean ema? valid: ema, hipaa, wp29, sp800-188, iso27559, tehdas",
+        ("-o", "r.html", "--for", "ema", "--candidate"): "a report for ema is about what is published",
         (
             "-o",
             "r.html",

@@ -13,6 +13,7 @@ import pytest
 
 from qblock.releases import Release
 from qblock.report import rendered
+from report.test_frameworks import shown_in, spec_of
 from report.test_render import HOSTILE, internal, report
 
 PAGES = {
@@ -22,6 +23,7 @@ PAGES = {
     "tag": internal("</script><script>document.title = 'x'</script>"),
     "long": internal("a" * 10_000),
     "right to left": internal(HOSTILE[2]),
+    "for a regulator": shown_in("hipaa", spec_of()),
 }
 
 

@@ -277,6 +277,15 @@ def report(
             "takes."
         ),
     ] = None,
+    framework: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="DOCUMENT",
+            help="In the order of a document: ema, hipaa, wp29, sp800-188, iso27559 or tehdas. It marks what the spec "
+            "does not declare, and claims nothing about the law.",
+        ),
+    ] = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -299,7 +308,14 @@ def report(
 
     def build() -> Report:
         with progress(quiet or not (internal or candidate)) as told:
-            return release.report(internal=internal, candidate=candidate, version=version, prior=prior, progress=told)
+            return release.report(
+                internal=internal,
+                candidate=candidate,
+                version=version,
+                prior=prior,
+                framework=framework,
+                progress=told,
+            )
 
     if json_:
         if output is not None or form is not None:

@@ -34,6 +34,7 @@ from qblock.publish.helpers import (
     shown_as,
 )
 from qblock.publish.targets import Target, target_of
+from qblock.report.frameworks import Facts, framework_of
 from qblock.report.internal import read_internal
 from qblock.report.render import Report
 from qblock.report.risks import people_of, risks
@@ -86,6 +87,7 @@ OLDER = (
     "version {version}: a report for readers is always of the version that they see. For another one, for those who "
     "run the job, add --internal (internal=True)"
 )
+UNPUBLISHED = "a report for {name} is about what is published, and a candidate is not; give one of them"
 BEFORE = (
     "{view} has no helper view {name} that this login may read. Publish again with `qblock release SPEC --force`, "
     "which makes it with the grants of the view, or ask for SELECT on it"
@@ -99,6 +101,7 @@ def read_report(
     candidate: bool = False,
     version: int | None = None,
     prior: str | None = None,
+    framework: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """The report for whoever may see the release.
@@ -106,9 +109,13 @@ def read_report(
     Reads the view, its helper views, and the files of taxonomies that the spec names; nothing else, so that a reader's
     login suffices. internal: with what only whoever runs the job may see, which is read from the source and the ledger;
     candidate: of that alone, before anything is published; version: with `internal`, of a version that is kept, read
-    from its private copy; prior: with the beliefs of whoever knows this population (as of `audit`). Raises InputError
-    where a helper view is missing and for a version that is not kept, Refused where nothing is published.
+    from its private copy; prior: with the beliefs of whoever knows this population (as of `audit`); framework: in the
+    order of this document. Raises InputError where a helper view is missing, for a version that is not kept and for a
+    framework that is none, Refused where nothing is published.
     """
+    document = None if framework is None else framework_of(framework)
+    if document is not None and candidate:
+        raise InputError(UNPUBLISHED.format(name=document.name))
     if version is not None and (candidate or not internal):
         raise InputError(OLDER.format(version=version))
     now = datetime.now(UTC).replace(microsecond=0).isoformat()
@@ -118,7 +125,10 @@ def read_report(
     if inside is not None and kept is not None:
         shown = KeptShown(version=kept.version, current=kept.current, same_spec=kept.same)
         inside = inside.model_copy(update={"kept": shown})
-    return Report(program=__version__, made=now, release=spec.release, published=published, internal=inside)
+    report = Report(program=__version__, made=now, release=spec.release, published=published, internal=inside)
+    if document is None or published is None:
+        return report
+    return report.model_copy(update={"framework": document.shown(Facts(document.name, spec, published, inside))})
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -14,7 +15,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from qblock.printable import printable, printable_json
+from qblock.report.frameworks.pages import framework_pages
 from qblock.report.pages import PAGES
+from qblock.report.parts import Page
 from qblock.results import report as results
 
 Format = Literal["html", "md", "json"]
@@ -39,10 +42,17 @@ def rendered(report: results.Report, form: Format) -> str:
     """The text of the file."""
     if form == "json":
         return printable_json(json.dumps(report.to_dict(), ensure_ascii=False, indent=2)) + "\n"
-    there = {True: report.internal is not None, False: report.published is not None}
-    pages = [(page, page.parts(report)) for page in PAGES if there[page.internal]]
+    pages = [(page, page.parts(report)) for page in _pages(report)]
     script = "" if report.internal is None else (TEMPLATES / "report.js").read_text("utf-8")
     return page(f"report.{form}.j2", script, report=report, pages=pages)
+
+
+def _pages(report: results.Report) -> Sequence[Page]:
+    """Those of the document that was named, or those that there is something for."""
+    if report.framework is not None:
+        return framework_pages(report.framework)
+    there = {True: report.internal is not None, False: report.published is not None}
+    return [page for page in PAGES if there[page.internal]]
 
 
 def page(template: str, script: str, **values: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from qblock.results.base import Answer, Levels, Real, Shown
 from qblock.results.risk import (
@@ -16,6 +16,8 @@ from qblock.results.risk import (
     PopulationShown,
     ThresholdShown,
 )
+
+Answered = Literal["figure", "declared", "gap"]
 
 
 class Label(Shown):
@@ -372,15 +374,43 @@ class Internal(Shown):
     before: BeforeShown | None = None
 
 
+class SectionShown(Shown):
+    """A section of a document, answered. title: after the document; source: the place in it; wants: what is to be said
+    there, in our words; answered: by figures, by text that the spec declares, or not (gap: the sentences say what is to
+    be done); columns, rows: a table, where there is one."""
+
+    title: str
+    source: str
+    wants: str
+    answered: Answered
+    sentences: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+class FrameworkShown(Shown):
+    """The figures in the order of a document on anonymisation. name: as it is asked for; statement: what this is not;
+    read: the texts that the sections were checked against."""
+
+    name: str
+    title: str
+    document: str
+    statement: str
+    read: str
+    sections: tuple[SectionShown, ...]
+
+
 class Report(Answer):
     """A report. program: the version of qblock that made it; made: when, in UTC; release: its name; published: None
-    before the first version; internal: None in a report for readers."""
+    before the first version; internal: None in a report for readers; framework: the same in the order of a document,
+    where one was named."""
 
     program: str
     made: str
     release: str
     published: Published | None
     internal: Internal | None = None
+    framework: FrameworkShown | None = None
 
     columns_shown = ("model", "sensitive", "asked", "satisfied", "holds")
 
@@ -407,7 +437,9 @@ class Report(Answer):
         return self.internal
 
     def to_dict(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", exclude={"internal"} if self.internal is None else None)
+        return self.model_dump(
+            mode="json", exclude={name for name in ("internal", "framework") if getattr(self, name) is None}
+        )
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
         guarantees = () if self.published is None else self.published.guarantees

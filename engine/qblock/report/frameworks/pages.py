@@ -1,0 +1,72 @@
+"""The pages of a report in the order of a document: one for each section."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qblock.report.parts import Page, Part, Points, Signature, Table, Text, counted
+from qblock.results.report import FrameworkShown, Published, Report, SectionShown
+
+MOST_TEXTS = 2
+"""Sentences after the first that are paragraphs; more are a list."""
+ANSWERED = {"figure": "figures", "declared": "declared in the spec", "gap": "NOT ANSWERED"}
+
+
+def framework_pages(shown: FrameworkShown) -> Sequence[Page]:
+    """What it is about, each section, and a line to sign."""
+    sections = [_section(f"{shown.name}-{i}", section) for i, section in enumerate(shown.sections, 1)]
+    return (
+        Page("about", shown.title, lambda report: _about(shown, report)),
+        *sections,
+        Page("sign", "Signature", lambda _: _sign(shown)),
+    )
+
+
+def _about(shown: FrameworkShown, report: Report) -> Sequence[Part]:
+    rows = [(section.title, ANSWERED[section.answered], section.source) for section in shown.sections]
+    return (
+        Text(shown.statement, "note"),
+        _holds(report.shown),
+        Text(shown.document),
+        Text(f"{shown.read} The wording is qblock's own."),
+        Table(_summary(shown), ("section", "answered by", "source"), rows),
+    )
+
+
+def _holds(shown: Published) -> Text:
+    failed = [guarantee.in_words for guarantee in shown.guarantees if not guarantee.holds]
+    what = f"Version {shown.version} of {shown.release}"
+    if failed:
+        return Text(f"{what} does not keep what it promises: {'; '.join(failed)}.", "failed")
+    return Text(f"{what} keeps what it promises in the {counted(shown.rows, 'row')} that it shows.", "verdict")
+
+
+def _summary(shown: FrameworkShown) -> str:
+    open_ = sum(section.answered == "gap" for section in shown.sections)
+    total = len(shown.sections)
+    return (
+        f"Sections: {total - open_} of {total} answered, {open_} open" if open_ else f"Sections: all {total} answered"
+    )
+
+
+def _section(id_: str, section: SectionShown) -> Page:
+    def parts(_: Report) -> Sequence[Part]:
+        kind = "gap" if section.answered == "gap" else ""
+        said: list[Part] = [Text(f"{section.wants} ({section.source})")]
+        first, *more = section.sentences
+        said.append(Text(first, kind))
+        if len(more) > MOST_TEXTS:
+            said.append(Points("One by one", more))
+        else:
+            said += [Text(sentence, kind) for sentence in more]
+        if section.columns:
+            said.append(Table(f"{section.title}, as a table", section.columns, section.rows))
+        return said
+
+    return Page(id_, section.title, parts)
+
+
+def _sign(shown: FrameworkShown) -> Sequence[Part]:
+    open_ = sum(section.answered == "gap" for section in shown.sections)
+    more = f" {counted(open_, 'section')} above {'is' if open_ == 1 else 'are'} still open." if open_ else ""
+    return (Text(f"Whoever signs has judged what is written above.{more}"), Signature())
