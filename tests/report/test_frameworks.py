@@ -7,21 +7,26 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from release.jobs import Job, MakeJob
 
 from qblock.errors import InputError
+from qblock.frequency.arrays import Sizes
 from qblock.report import Report, read_report, rendered
 from qblock.report.frameworks import FRAMEWORKS, Facts, framework_of
 from qblock.report.frameworks.answers import technique
 from qblock.report.frameworks.hipaa import ANY, to_compare
 from qblock.report.frameworks.sections import KEYS
-from qblock.results.report import ColumnShown, Published, RiskWithout, SectionShown, SizeShown
+from qblock.report.risks import People, risks
+from qblock.results.frameworks import SectionShown
+from qblock.results.report import ColumnShown, Published, SizeShown
+from qblock.results.risk import AttackerShown, BeforeShown
 from qblock.spec import Spec
 from qblock.spec.load import read_spec
 from report.test_read import visits
-from report.test_render import HOSTILE, Read, changed, of, report
+from report.test_render import HOSTILE, Read, changed, internal, of, report
 
 SPEC = """\
 version: 1
@@ -47,11 +52,18 @@ def spec_of(more: str = "") -> Spec:
     return read_spec(SPEC + more)
 
 
+def measured(spec: Spec, shown: Published, blocks: dict[int, int]) -> Published:
+    """blocks: how many there are of each size."""
+    size, number = (np.array(values) for values in zip(*sorted(blocks.items()), strict=True))
+    people = People(Sizes(size, number), "each row is a person", int((size * number).sum()))
+    names = [column.name for column in shown.columns]
+    return changed(shown, **risks(spec, people, shown.guarantees, shown.attacks, names))
+
+
 def shown_in(name: str, spec: Spec, published: Published | None = None) -> Report:
-    given = report()
-    published = published or given.shown
-    shown = FRAMEWORKS[name].shown(Facts(name, spec, published, None))
-    return changed(given, published=published, framework=shown)
+    published = published or measured(spec, report().shown, {2: 2})
+    shown = FRAMEWORKS[name].shown(Facts(name, published, None))
+    return changed(report(), published=published, framework=shown)
 
 
 def section(name: str, title: str, spec: Spec, published: Published | None = None) -> SectionShown:
@@ -129,15 +141,8 @@ def test_what_the_spec_lacks_is_a_line_to_paste(key: str) -> None:
 
 def test_declared_text_is_said_as_it_is() -> None:
     assert said("wp29", "Purpose and context", 'report: {context: {purpose: "research"}}').endswith(": research")
-    assert said("iso27559", "Population or sample-based attack", "report: {population: {size: 120000}}").endswith(
-        ": 120,000 people from whom those of the table were drawn."
-    )
-    assert "the table has 5 % of the people" in said("hipaa", "Population", "report: {population: {fraction: 0.05}}")
-
-
-def with_blocks(least: int, blocks: int, rows: int) -> Published:
-    risk = (of(RiskWithout, None, blocks, least, 1 / least, blocks / rows),)
-    return changed(report().shown, rows=rows, blocks=blocks, risk=risk)
+    controls = section("tehdas", "Safeguards", spec_of("report: {controls: [users register, rows are logged]}"))
+    assert [sentence.split(": ")[1] for sentence in controls.sentences] == ["users register", "rows are logged"]
 
 
 @pytest.mark.parametrize(
@@ -152,16 +157,41 @@ def with_blocks(least: int, blocks: int, rows: int) -> Published:
 def test_the_threshold_is_compared_exactly(threshold: str, on: str, verdict: str) -> None:
     """Of 5 blocks with 100 rows, the smallest of 11: at most 1/11, and 1/20 in the mean."""
     more = f'report: {{threshold: {threshold}, threshold_on: {on}, threshold_because: "EMA Policy 0070"}}'
-    published = with_blocks(11, 5, 100)
-    assert verdict in said("ema", "Residual risk", more, published)
+    published = measured(spec_of(more), report().shown, {11: 1, 22: 3, 23: 1})
+    shown = section("ema", "Residual risk", spec_of(more), published)
+    assert verdict in shown.sentences[0]
+    assert shown.holds is verdict.endswith("is met")
+    text = rendered(shown_in("ema", spec_of(more), published), "html")
+    assert ("figures: NOT met" in text) is not shown.holds
     assert "Because: EMA Policy 0070" in said("ema", "Threshold", more, published)
+    rows = section("ema", "Residual risk", spec_of(more), published).rows
+    assert [row[1:3] for row in rows] == [("9.1 %", "5.0 %"), ("-", "5.0 %")]
 
 
 def test_without_a_threshold_it_says_how_to_declare_it() -> None:
-    assert section("ema", "Threshold", spec_of()).answered == "gap"
+    lacking = section("ema", "Threshold", spec_of())
+    assert lacking.answered == "gap"
+    line = lacking.sentences[0].split("`")[1]
+    assert section("ema", "Threshold", spec_of(line)).answered == "figure"
     residual = section("ema", "Residual risk", spec_of())
     assert residual.answered == "figure"
+    assert residual.holds is None
     assert residual.sentences[1] == "The spec declares no threshold to compare this with: `report: {threshold: 1/11}`"
+
+
+def test_a_population_is_declared_and_estimated() -> None:
+    lacking = section("hipaa", "Population", spec_of())
+    assert lacking.answered == "gap"
+    assert section("hipaa", "Population", spec_of(lacking.sentences[0].split("`")[1])).answered == "figure"
+    more = "report: {population: {size: 400}}"
+    published = measured(spec_of(more), report().shown, {1: 3, 2: 10, 17: 1})
+    shown = section("hipaa", "Population", spec_of(more), published)
+    assert shown.sentences == (
+        "The spec declares a population of 400 people, of which the table has 10.0 %. "
+        "3 published rows are alone in a block.",
+    )
+    assert len(shown.rows) == 3
+    assert all(row[0].endswith(", an estimate") for row in shown.rows)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +213,7 @@ def test_columns_that_are_not_published_are_suppressed() -> None:
     rows = {row[0]: row[1:] for row in section("ema", "Identification of data variables", spec_of()).rows}
     assert rows.keys() == {"age", "disease", "person"}
     assert rows["person"] == ("direct identifier", "suppressed", "nothing", "not declared")
+    assert rows["disease"][-1] == "not declared"
     assert rows["age"][:2] == ("quasi-identifier", "generalized; suppressed in 25.0 % of the rows")
 
 
@@ -190,14 +221,19 @@ def test_rows_that_are_alone_can_be_singled_out() -> None:
     assert "No row can be singled out by age: each reads the same as at least 1 other row." in said(
         "wp29", "Singling out"
     )
-    alone = changed(with_blocks(1, 3, 4), sizes=(of(SizeShown, 1, 1, 2, 2), of(SizeShown, 2, 3, 1, 2)))
+    sizes = (of(SizeShown, 1, 1, 2, 2), of(SizeShown, 2, 3, 1, 2))
+    alone = measured(spec_of(), changed(report().shown, sizes=sizes), {1: 2, 2: 1})
     assert said("wp29", "Singling out", published=alone).startswith("2 rows can be singled out by age")
+    assert "chance of at most 100.0 %" in said("wp29", "Singling out", published=alone)
 
 
 def test_what_fails_is_said_first() -> None:
-    published = report(holds=False).shown
+    published = measured(spec_of(), report(holds=False).shown, {2: 2})
     assert "does not keep what it promises" in rendered(shown_in("ema", spec_of(), published), "md")
-    assert "k_anonymity (k = 2), which DOES NOT HOLD" in said("ema", "Singling out", published=published)
+    assert said("ema", "Methodology", published=published).startswith("1 of 2 guarantees does NOT hold.")
+    assert section("ema", "Methodology", spec_of()).holds
+    assert "Against this: k_anonymity" in said("ema", "Singling out")
+    assert "Against this: no guarantee answers it." in said("ema", "Singling out", published=published)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +261,7 @@ def test_safe_harbor_concludes_nothing() -> None:
 @pytest.mark.parametrize("label", HOSTILE)
 def test_a_label_or_declared_text_is_a_text(name: str, label: str) -> None:
     plain = Read(rendered(shown_in(name, spec_of()), "html"))
-    hostile = report(label, label).shown
+    hostile = measured(spec_of(), report(label, label).shown, {2: 2})
     assert Read(rendered(shown_in(name, spec_of(), hostile), "html")).tags == plain.tags
     both = []
     for text in ("plain", label[:400].strip() or "x"):
@@ -287,5 +323,24 @@ def test_an_internal_report_is_marked(make_job: MakeJob) -> None:
     job.run()
     text = rendered(read_report(job.spec, framework="ema", internal=True), "md")
     assert "## Initial risk (internal)" in text
+    assert "## What this release takes for granted (internal)" in text
     assert "Not in a report for readers" not in text
     assert "Not in a report for readers" in rendered(read_report(job.spec, framework="ema"), "md")
+
+
+def test_the_risk_before_is_internal() -> None:
+    chances = of(AttackerShown, "prosecutor", 1.0, 0.75, None, None, False)
+    before = of(BeforeShown, 4, 3, 1, 2, (chances,))
+    inside = changed(internal().inside, before=before)
+    published = measured(spec_of(), report().shown, {2: 2})
+    for name, framework in FRAMEWORKS.items():
+        theirs, ours = (framework.shown(Facts(name, published, given)).sections for given in (None, inside))
+        other = [(one, another) for one, another in zip(theirs, ours, strict=True) if one != another]
+        assert [one.title for one, _ in other] == (["Initial risk"] if name == "ema" else [])
+        for one, another in other:
+            assert (one.answered, another.answered) == ("gap", "figure")
+            assert one.sentences[0].endswith("`qblock report SPEC --for ema --internal` has it.")
+            assert "3 blocks of 4 rows: the smallest of 1 row, and 2 rows alone." in another.sentences[0]
+            assert another.rows == (
+                ("prosecutor: knows that the person is in the table", "100.0 %", "75.0 %", "-", "counted"),
+            )

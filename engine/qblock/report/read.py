@@ -128,7 +128,7 @@ def read_report(
     report = Report(program=__version__, made=now, release=spec.release, published=published, internal=inside)
     if document is None or published is None:
         return report
-    return report.model_copy(update={"framework": document.shown(Facts(document.name, spec, published, inside))})
+    return report.model_copy(update={"framework": document.shown(Facts(document.name, published, inside))})
 
 
 @dataclass(frozen=True, eq=False)

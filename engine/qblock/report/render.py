@@ -50,7 +50,7 @@ def rendered(report: results.Report, form: Format) -> str:
 def _pages(report: results.Report) -> Sequence[Page]:
     """Those of the document that was named, or those that there is something for."""
     if report.framework is not None:
-        return framework_pages(report.framework)
+        return framework_pages(report.framework, internal=report.internal is not None)
     there = {True: report.internal is not None, False: report.published is not None}
     return [page for page in PAGES if there[page.internal]]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from qblock.results.base import Answer, Levels, Real, Shown
+from qblock.results.frameworks import FrameworkShown
 from qblock.results.risk import (
     AnswerShown,
     AttackerShown,
@@ -16,8 +17,6 @@ from qblock.results.risk import (
     PopulationShown,
     ThresholdShown,
 )
-
-Answered = Literal["figure", "declared", "gap"]
 
 
 class Label(Shown):
@@ -372,32 +371,6 @@ class Internal(Shown):
     taken: TakenAtVersion | None = None
     kept: KeptShown | None = None
     before: BeforeShown | None = None
-
-
-class SectionShown(Shown):
-    """A section of a document, answered. title: after the document; source: the place in it; wants: what is to be said
-    there, in our words; answered: by figures, by text that the spec declares, or not (gap: the sentences say what is to
-    be done); columns, rows: a table, where there is one."""
-
-    title: str
-    source: str
-    wants: str
-    answered: Answered
-    sentences: tuple[str, ...]
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-
-
-class FrameworkShown(Shown):
-    """The figures in the order of a document on anonymisation. name: as it is asked for; statement: what this is not;
-    read: the texts that the sections were checked against."""
-
-    name: str
-    title: str
-    document: str
-    statement: str
-    read: str
-    sections: tuple[SectionShown, ...]
 
 
 class Report(Answer):

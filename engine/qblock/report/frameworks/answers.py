@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from fractions import Fraction
+from collections.abc import Sequence
+from dataclasses import replace
 
-from qblock.report.frameworks.sections import UNDECLARED, UNKNOWN, Answer, Facts
+from qblock.report.frameworks.sections import UNKNOWN, Answer, Facts, undeclared
 from qblock.report.parts import counted, figures, share
-from qblock.results.report import AttackShown, ColumnShown, GuaranteeShown, Published
+from qblock.results.report import AttackShown, ColumnShown, Published
+from qblock.results.risk import AttackerShown, PopulationShown, ThresholdShown
 from qblock.source.in_words import AS_IT_IS, SUPPRESSED
-from qblock.spec.reporting import chance_text
 
 ROLES = {
-    "identifying": "direct identifier",
     "quasi-identifier": "quasi-identifier",
     "sensitive attribute": "sensitive",
     "insensitive": "no identifier",
 }
-"""Roles of columns, as documents on anonymisation call them."""
-THRESHOLD = UNDECLARED.format(
-    key="report.threshold", line='report: {threshold: 1/11, threshold_because: "EMA Policy 0070"}'
-)
+"""Roles of published columns, as documents on anonymisation call them."""
+UNPUBLISHED = {"identifying": "direct identifier", "entity": "direct identifier", "groups": "household or group"}
+"""The same of columns that are not published."""
 UNCOMPARED = "The spec declares no threshold to compare this with: `report: {threshold: 1/11}`"
 INTERNAL = (
     "Not in a report for readers: this is measured in the source. `qblock report SPEC --for {name} --internal` has it."
 )
+ATTACKERS = {
+    "prosecutor": "prosecutor: knows that the person is in the table",
+    "journalist": "journalist: knows that the person is of the population",
+    "marketer": "marketer: matches all rows",
+}
 NO_SENSITIVE = "No column is sensitive: nothing is to be inferred but whose a row is."
 
 
@@ -46,17 +49,16 @@ def _known(shown: Published) -> str:
 
 def variables(facts: Facts) -> Answer:
     """Each column with its technique: generalized, suppressed, retained; and why it has its role."""
-    because = {name: column.because for name, column in facts.spec.attributes.items()}
-    published = [column for column in facts.published.columns if column.role in ROLES]
+    because = {column.name: column.because or "not declared" for column in facts.published.declared}
     rows = [
-        (column.name, ROLES[column.role], technique(column), column.after, because.get(column.name) or "not declared")
-        for column in published
+        (column.name, ROLES[column.role], technique(column), column.after, because.get(column.name, "not declared"))
+        for column in facts.published.columns
+        if column.role in ROLES
     ]
-    named = {column.name for column in published}
     rows += [
-        (name, ROLES["identifying"], "suppressed", "nothing", because[name] or "not declared")
-        for name in facts.spec.attributes
-        if name not in named and facts.spec.attributes[name].role == "identifying"
+        (column.name, UNPUBLISHED.get(column.role, column.role), "suppressed", "nothing", because[column.name])
+        for column in facts.published.declared
+        if not column.published
     ]
     more = "A column of the source that the spec does not name is suppressed."
     return Answer([more], ("column", "kind", "technique", "what readers see", "why this role"), rows)
@@ -87,11 +89,15 @@ def guarantees(facts: Facts) -> Answer:
         )
         for of in shown.guarantees
     ]
+    failed = sum(not of.holds for of in shown.guarantees)
     again = sum(of.satisfied is not None for of in shown.guarantees)
-    said = (
-        f"{again} of {counted(len(rows), 'guarantee')} can be counted again from the published rows alone ('-': not)."
-    )
-    return Answer([said], columns, rows)
+    said = [
+        f"{failed} of {counted(len(rows), 'guarantee')} {'does' if failed == 1 else 'do'} NOT hold."
+        if failed
+        else f"All that is promised holds: {counted(len(rows), 'guarantee')}.",
+        f"{again} of these can be counted again from the published rows alone ('-': not).",
+    ]
+    return Answer(said, columns, rows, holds=not failed)
 
 
 def attacker(facts: Facts) -> Answer:
@@ -115,47 +121,96 @@ def attacker(facts: Facts) -> Answer:
 
 
 def initial_risk(facts: Facts) -> Answer:
-    """The chance before anything was done, which only those who run the job may see."""
+    """The chances before anything was done, which only those who run the job may see."""
     if facts.internal is None:
         return Answer([INTERNAL.format(name=facts.name)], gap=True)
-    return Answer([UNKNOWN.format(what="This program does not measure it.")], gap=True)
+    before = facts.internal.before
+    if before is None:
+        return Answer([UNKNOWN.format(what="The source was not measured in this report.")], gap=True)
+    said = (
+        f"As the source has them, the quasi-identifiers make {counted(before.blocks, 'block')} of "
+        f"{counted(before.rows, 'row')}: the smallest of {counted(before.least, 'row')}, and "
+        f"{counted(before.unique, 'row')} alone."
+    )
+    return _attackers([said], before.attackers)
 
 
 def threshold(facts: Facts) -> Answer:
     """The threshold that the spec declares, and why."""
-    declared = facts.spec.report
-    if declared.threshold is None:
-        return Answer([THRESHOLD], gap=True)
-    why = declared.threshold_because
-    on = "the highest chance of any row" if declared.threshold_on == "highest" else "the mean chance over the rows"
+    declared = facts.published.threshold
+    if declared is None:
+        return Answer([undeclared("report.threshold")], gap=True)
+    on = "the highest chance of anybody" if declared.on == "highest" else "the mean chance"
+    because = declared.because
     return Answer(
         [
-            f"The spec declares {chance_text(declared.threshold)} for {on} that an outsider names the right person.",
-            UNDECLARED.format(key="report.threshold_because", line='report: {threshold_because: "EMA Policy 0070"}')
-            if why is None
-            else f"Because: {why}",
+            f"The spec declares {declared.text} for {on} that an outsider names the right person.",
+            undeclared("report.threshold_because") if because is None else f"Because: {because}",
         ]
     )
 
 
 def residual_risk(facts: Facts) -> Answer:
-    """The chance that is left, against the threshold."""
-    shown, declared = facts.published, facts.spec.report
-    whole = shown.risk[0]
-    said = [
-        f"The highest chance that an outsider names the right row is {share(whole.most_sure)} (1 in {whole.least:,}), "
-        f"the mean over the rows {share(whole.mean)}."
-    ]
-    if declared.threshold is None:
-        return Answer([*said, UNCOMPARED])
-    highest = declared.threshold_on == "highest"
-    measured = Fraction(1, whole.least) if highest else Fraction(whole.blocks, shown.rows)
-    is_met = measured <= declared.threshold
-    said.append(
-        f"The {'highest' if highest else 'mean'} chance is {'at most' if is_met else 'above'} the declared threshold "
-        f"of {chance_text(declared.threshold)}: it is {'met' if is_met else 'NOT met'}."
+    """The chances that are left, against the threshold."""
+    shown = facts.published
+    of = f"Chances are of the published rows; {shown.counted}."
+    if shown.threshold is None:
+        return _attackers([of, UNCOMPARED], shown.attackers)
+    answer = _attackers([_compared(shown.threshold), of], shown.attackers)
+    return replace(answer, holds=shown.threshold.met)
+
+
+def _compared(threshold: ThresholdShown) -> str:
+    return (
+        f"The {threshold.on} chance, {threshold.measured_text}, is {'at most' if threshold.met else 'above'} the "
+        f"declared threshold of {threshold.text}: it is {'met' if threshold.met else 'NOT met'}."
     )
-    return Answer(said)
+
+
+def _attackers(said: Sequence[str], attackers: Sequence[AttackerShown]) -> Answer:
+    rows = [
+        (
+            ATTACKERS[of.attacker],
+            "-" if of.highest is None else share(of.highest),
+            share(of.mean),
+            "-" if of.share_above is None else share(of.share_above),
+            "estimated" if of.estimated else "counted",
+        )
+        for of in attackers
+    ]
+    return Answer(said, ("attacker", "highest chance", "mean chance", "rows above the threshold", "how"), rows)
+
+
+def population(facts: Facts) -> Answer:
+    """From whom the people of the table were drawn, and estimates of how many of them are unique."""
+    declared = facts.published.population
+    if declared is None:
+        return Answer([undeclared("report.population")], gap=True)
+    if declared.size is None:
+        return Answer([f"A population is declared. No chance in it is estimated: {declared.why}."])
+    return Answer(
+        [
+            f"The spec declares a population of {counted(declared.size, 'person', 'people')}, of which the table has "
+            f"{share(declared.fraction or 0)}. {_unique(declared.unique or 0)}"
+        ],
+        ("estimate", "unique people in the population", "share of the unique rows"),
+        _estimates(declared),
+    )
+
+
+def _unique(rows: int) -> str:
+    return f"{counted(rows, 'published row')} {'is' if rows == 1 else 'are'} alone in a block."
+
+
+def _estimates(declared: PopulationShown) -> list[tuple[str, str, str]]:
+    return [
+        (
+            f"{of.estimate}, an estimate",
+            of.why or "-" if of.people is None else f"{of.people:,.0f}",
+            "-" if of.share is None else share(of.share),
+        )
+        for of in declared.uniqueness
+    ]
 
 
 def singling_out(facts: Facts) -> Answer:
@@ -168,8 +223,13 @@ def singling_out(facts: Facts) -> Answer:
             f"{counted(alone, 'row')} can be singled out by {_known(shown)}: no other row reads the same."
             if alone
             else f"No row can be singled out by {_known(shown)}: each reads the same as at least "
-            f"{counted(least - 1, 'other row')}. {shown.whose}",
-            *_promised(guarantee for guarantee in shown.guarantees if guarantee.sensitive is None),
+            f"{counted(least - 1, 'other row')}.",
+            *(
+                f"A person is named with a chance of at most {share(of.highest)}; {shown.counted}."
+                for of in shown.attackers
+                if of.attacker == "prosecutor" and of.highest is not None
+            ),
+            *_answered(shown, "singling out"),
         ]
     )
 
@@ -180,10 +240,10 @@ def linkability(facts: Facts) -> Answer:
     whole = shown.risk[0]
     return Answer(
         [
-            f"Another table links by {_known(shown)} to blocks of at least {counted(whole.least, 'row')}, not to a "
-            f"row. A link is right with a chance of at most {share(whole.most_sure)}. {shown.whose}",
+            f"Another table links by {_known(shown)} to blocks of at least {counted(whole.least, 'row')}. "
+            f"A link to a row is right with a chance of at most {share(whole.most_sure)}. {shown.whose}",
             "What other releases of the same people tell together with this one is not looked at here.",
-            *_promised(guarantee for guarantee in shown.guarantees if guarantee.sensitive is None),
+            *_answered(shown, "linkability"),
         ]
     )
 
@@ -193,14 +253,9 @@ def inference(facts: Facts) -> Answer:
     shown = facts.published
     if not shown.sensitive:
         return Answer([NO_SENSITIVE])
-    promised = _promised(guarantee for guarantee in shown.guarantees if guarantee.sensitive is not None)
-    return Answer(
-        [
-            "What somebody finds out who knows the quasi-identifiers, and one more fact at most:",
-            *(attack.sentence for attack in shown.attacks if attack.rows is not None and _is_near(attack)),
-            *(promised or ["No guarantee is about a sensitive column."]),
-        ]
-    )
+    near = (attack.sentence for attack in shown.attacks if attack.rows is not None and _is_near(attack))
+    lead = "What somebody finds out who knows the quasi-identifiers, and one more fact at most:"
+    return Answer([lead, *near, *_answered(shown, "inference")])
 
 
 def _is_near(attack: AttackShown) -> bool:
@@ -208,10 +263,12 @@ def _is_near(attack: AttackShown) -> bool:
     return attack.attack != "certainty" and (attack.attack != "background_knowledge" or attack.detail == 1)
 
 
-def _promised(of: Iterator[GuaranteeShown]) -> list[str]:
+def _answered(shown: Published, risk: str) -> list[str]:
+    """By which guarantees a risk is answered that the three criteria name."""
     return [
-        f"Against this: {guarantee.model} ({guarantee.asked}), which {'holds' if guarantee.holds else 'DOES NOT HOLD'}."
-        for guarantee in of
+        f"Against this: {', '.join(of.models)}: {of.in_words}." if of.models else f"Against this: {of.in_words}."
+        for of in shown.answers
+        if of.risk == risk
     ]
 
 

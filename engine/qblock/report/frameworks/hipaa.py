@@ -106,7 +106,7 @@ HIPAA = Framework(
             "Population",
             f"{GUIDANCE}, Table 1",
             "From how many people those of the table were drawn.",
-            declared="report.population",
+            figure=answers.population,
         ),
         Section(
             "Assessing the risk",

@@ -59,7 +59,7 @@ ISO27559 = Framework(
             "Population or sample-based attack",
             "clause 7.3.3",
             "From which population the people of the table were drawn.",
-            declared="report.population",
+            figure=answers.population,
         ),
         Section("Data privacy models", "clause 7.3.4", "Which models the data satisfy.", figure=answers.guarantees),
         Section(

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from qblock.report.pages.officers import taken_page
 from qblock.report.parts import Page, Part, Points, Signature, Table, Text, counted
-from qblock.results.report import FrameworkShown, Published, Report, SectionShown
+from qblock.results.frameworks import FrameworkShown, SectionShown
+from qblock.results.report import Published, Report
 
 MOST_TEXTS = 2
 """Sentences after the first that are paragraphs; more are a list."""
+NUMBER = re.compile(r"-|((over|under) )?\d[\d,.]*( %)?")
+TAKEN = Page("taken", "What this release takes for granted", taken_page, internal=True)
 ANSWERED = {"figure": "figures", "declared": "declared in the spec", "gap": "NOT ANSWERED"}
 
 
-def framework_pages(shown: FrameworkShown) -> Sequence[Page]:
-    """What it is about, each section, and a line to sign."""
+def framework_pages(shown: FrameworkShown, *, internal: bool) -> Sequence[Page]:
+    """What it is about, each section, and a line to sign; of an internal report also what it takes for granted."""
     sections = [_section(f"{shown.name}-{i}", section) for i, section in enumerate(shown.sections, 1)]
     return (
         Page("about", shown.title, lambda report: _about(shown, report)),
         *sections,
+        *([TAKEN] if internal else []),
         Page("sign", "Signature", lambda _: _sign(shown)),
     )
 
 
 def _about(shown: FrameworkShown, report: Report) -> Sequence[Part]:
-    rows = [(section.title, ANSWERED[section.answered], section.source) for section in shown.sections]
+    rows = [(section.title, _answered(section), section.source) for section in shown.sections]
     return (
         Text(shown.statement, "note"),
         _holds(report.shown),
@@ -31,6 +37,10 @@ def _about(shown: FrameworkShown, report: Report) -> Sequence[Part]:
         Text(f"{shown.read} The wording is qblock's own."),
         Table(_summary(shown), ("section", "answered by", "source"), rows),
     )
+
+
+def _answered(section: SectionShown) -> str:
+    return ANSWERED[section.answered] if section.holds in (None, True) else f"{ANSWERED[section.answered]}: NOT met"
 
 
 def _holds(shown: Published) -> Text:
@@ -51,19 +61,28 @@ def _summary(shown: FrameworkShown) -> str:
 
 def _section(id_: str, section: SectionShown) -> Page:
     def parts(_: Report) -> Sequence[Part]:
-        kind = "gap" if section.answered == "gap" else ""
         said: list[Part] = [Text(f"{section.wants} ({section.source})")]
         first, *more = section.sentences
-        said.append(Text(first, kind))
+        said.append(Text(first, _kind(section)))
         if len(more) > MOST_TEXTS:
             said.append(Points("One by one", more))
         else:
-            said += [Text(sentence, kind) for sentence in more]
+            said += [Text(sentence) for sentence in more]
         if section.columns:
-            said.append(Table(f"{section.title}, as a table", section.columns, section.rows))
+            numbers = [
+                i for i, cells in enumerate(zip(*section.rows, strict=True)) if all(map(NUMBER.fullmatch, cells))
+            ]
+            said.append(Table(f"{section.title}, as a table", section.columns, section.rows, numbers))
         return said
 
     return Page(id_, section.title, parts)
+
+
+def _kind(section: SectionShown) -> str:
+    """How its first sentence stands out."""
+    if section.holds is None:
+        return "gap" if section.answered == "gap" else ""
+    return "verdict" if section.holds else "failed"
 
 
 def _sign(shown: FrameworkShown) -> Sequence[Part]:

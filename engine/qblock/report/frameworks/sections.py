@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from qblock.results.report import Answered, FrameworkShown, Internal, Published, SectionShown
-from qblock.spec import Spec
-from qblock.spec.reporting import Population
+from qblock.results.frameworks import Answered, FrameworkShown, SectionShown
+from qblock.results.report import Internal, Published
 
 NO_CLAIM = (
     "This report puts figures into the order of {title}. It is no statement that the release meets it: that is for the "
@@ -20,52 +19,43 @@ DECLARED = "Declared in {key} of the spec: {text}"
 
 @dataclass(frozen=True)
 class Facts:
-    """What answers are drawn from. name: of the framework; spec: for what it declares alone; internal: None in a report
-    for readers."""
+    """What answers are drawn from. name: of the framework; internal: None in a report for readers."""
 
     name: str
-    spec: Spec
     published: Published
     internal: Internal | None
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A section's answer: sentences, and a table where it has columns. gap: that there is none, and why."""
+    """A section's answer: sentences, and a table where it has columns. gap: that there is none, and why; holds: whether
+    what the first sentence is about is so."""
 
     sentences: Sequence[str]
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     gap: bool = False
+    holds: bool | None = None
 
 
 @dataclass(frozen=True)
 class Key:
     """A key of the spec that holds declared text. texts: what it holds; line: an example to paste."""
 
-    texts: Callable[[Spec], Sequence[str]]
+    texts: Callable[[Published], Sequence[str]]
     line: str
 
 
-def _context(name: str) -> Callable[[Spec], Sequence[str]]:
-    def texts(spec: Spec) -> Sequence[str]:
-        text = getattr(spec.report.context, name)
+def _context(name: str) -> Callable[[Published], Sequence[str]]:
+    def texts(published: Published) -> Sequence[str]:
+        text = getattr(published.context, name)
         return () if text is None else (text,)
 
     return texts
 
 
-def _population(spec: Spec) -> Sequence[str]:
-    population: Population | None = spec.report.population
-    if population is None:
-        return ()
-    if population.size is not None:
-        return (f"{population.size:,} people from whom those of the table were drawn.",)
-    return (f"the table has {100 * float(population.fraction or 0):g} % of the people it was drawn from.",)
-
-
-def _because(spec: Spec) -> Sequence[str]:
-    return [f"{name}: {column.because}" for name, column in spec.attributes.items() if column.because is not None]
+def _because(published: Published) -> Sequence[str]:
+    return [f"{column.name}: {column.because}" for column in published.declared if column.because is not None]
 
 
 KEYS = {
@@ -73,11 +63,23 @@ KEYS = {
     "report.context.recipients": Key(_context("recipients"), 'report: {context: {recipients: "two universities"}}'),
     "report.context.release": Key(_context("release"), "report: {context: {release: public}}"),
     "report.context.agreement": Key(_context("agreement"), 'report: {context: {agreement: "data use agreement"}}'),
-    "report.controls": Key(lambda spec: spec.report.controls, 'report: {controls: ["users are registered"]}'),
-    "report.population": Key(_population, "report: {population: {size: 120000}}"),
+    "report.controls": Key(
+        lambda published: published.context.controls, 'report: {controls: ["users are registered"]}'
+    ),
     "attributes.NAME.because": Key(_because, 'age: {role: quasi_identifier, because: "neighbours know it"}'),
 }
-"""Every key that a section can name."""
+"""Keys of declared text that a section can name."""
+LINES = {
+    "report.threshold": 'report: {threshold: 1/11, threshold_because: "EMA Policy 0070"}',
+    "report.threshold_because": 'report: {threshold: 1/11, threshold_because: "EMA Policy 0070"}',
+    "report.population": "report: {population: {size: 120000}}",
+}
+"""Keys without which a figure is not there, and a line to paste."""
+
+
+def undeclared(key: str) -> str:
+    """What a section says that the spec leaves open."""
+    return UNDECLARED.format(key=key, line=KEYS[key].line if key in KEYS else LINES[key])
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class Section:
             wants=self.wants,
             answered="gap" if answer.gap else answered,
             sentences=tuple(answer.sentences),
+            holds=answer.holds,
             columns=tuple(answer.columns),
             rows=tuple(tuple(row) for row in answer.rows),
         )
@@ -112,9 +115,8 @@ class Section:
             return self.figure(facts), "figure"
         if self.declared is not None:
             key = KEYS[self.declared]
-            texts = [DECLARED.format(key=self.declared, text=text) for text in key.texts(facts.spec)]
-            lacking = UNDECLARED.format(key=self.declared, line=key.line)
-            return Answer(texts or [lacking], gap=not texts), "declared"
+            texts = [DECLARED.format(key=self.declared, text=text) for text in key.texts(facts.published)]
+            return Answer(texts or [undeclared(self.declared)], gap=not texts), "declared"
         return Answer([UNKNOWN.format(what=self.gap)], gap=True), "gap"
 
 

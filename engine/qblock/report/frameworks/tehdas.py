@@ -20,7 +20,7 @@ def dates(facts: Facts) -> Answer:
 
 def pseudonyms(facts: Facts) -> Answer:
     """That no identifying column is published."""
-    names = [name for name, column in facts.spec.attributes.items() if column.role == "identifying"]
+    names = [column.name for column in facts.published.declared if column.role in ("identifying", "entity")]
     left_out = f" Left out: {', '.join(names)}." if names else ""
     return Answer([f"No identifying column is published, and no pseudonym in its place.{left_out}"])
 
