@@ -19,6 +19,7 @@ from qblock.report.frameworks import FRAMEWORKS, Facts, framework_of
 from qblock.report.frameworks.answers import technique
 from qblock.report.frameworks.hipaa import ANY, to_compare
 from qblock.report.frameworks.sections import KEYS
+from qblock.report.pages.chances import ESTIMATES
 from qblock.report.risks import People, risks
 from qblock.results.frameworks import SectionShown
 from qblock.results.report import ColumnShown, Published, SizeShown
@@ -189,9 +190,10 @@ def test_a_population_is_declared_and_estimated() -> None:
     assert shown.sentences == (
         "The spec declares a population of 400 people, of which the table has 10.0 %. "
         "3 published rows are alone in a block.",
+        "How many people of the population are alone is estimated, by models that may be wrong.",
     )
     assert len(shown.rows) == 3
-    assert all(row[0].endswith(", an estimate") for row in shown.rows)
+    assert [row[0] for row in shown.rows] == list(ESTIMATES.values())
 
 
 @pytest.mark.parametrize(
@@ -330,7 +332,7 @@ def test_an_internal_report_is_marked(make_job: MakeJob) -> None:
 
 def test_the_risk_before_is_internal() -> None:
     chances = of(AttackerShown, "prosecutor", 1.0, 0.75, None, None, False)
-    before = of(BeforeShown, 4, 3, 1, 2, (chances,))
+    before = of(BeforeShown, "rows", 4, 3, 1, 2, (chances,))
     inside = changed(internal().inside, before=before)
     published = measured(spec_of(), report().shown, {2: 2})
     for name, framework in FRAMEWORKS.items():
@@ -340,7 +342,7 @@ def test_the_risk_before_is_internal() -> None:
         for one, another in other:
             assert (one.answered, another.answered) == ("gap", "figure")
             assert one.sentences[0].endswith("`qblock report SPEC --for ema --internal` has it.")
-            assert "3 blocks of 4 rows: the smallest of 1 row, and 2 rows alone." in another.sentences[0]
+            assert "3 blocks of 4 rows: the smallest of 1, and 2 alone." in another.sentences[0]
             assert another.rows == (
-                ("prosecutor: knows that the person is in the table", "100.0 %", "75.0 %", "-", "counted"),
+                ("prosecutor: knows that the person is in the table", "100.0 %", "75.0 %", "-", "-"),
             )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qblock.report.frameworks.sections import UNKNOWN, Answer, Facts, undeclared
+from qblock.report.pages.chances import ESTIMATES, attacker_row
 from qblock.report.parts import counted, figures, share
 from qblock.results.report import AttackShown, ColumnShown, Published
 from qblock.results.risk import AttackerShown, PopulationShown, ThresholdShown
@@ -23,11 +24,6 @@ UNCOMPARED = "The spec declares no threshold to compare this with: `report: {thr
 INTERNAL = (
     "Not in a report for readers: this is measured in the source. `qblock report SPEC --for {name} --internal` has it."
 )
-ATTACKERS = {
-    "prosecutor": "prosecutor: knows that the person is in the table",
-    "journalist": "journalist: knows that the person is of the population",
-    "marketer": "marketer: matches all rows",
-}
 NO_SENSITIVE = "No column is sensitive: nothing is to be inferred but whose a row is."
 
 
@@ -129,8 +125,7 @@ def initial_risk(facts: Facts) -> Answer:
         return Answer([UNKNOWN.format(what="The source was not measured in this report.")], gap=True)
     said = (
         f"As the source has them, the quasi-identifiers make {counted(before.blocks, 'block')} of "
-        f"{counted(before.rows, 'row')}: the smallest of {counted(before.least, 'row')}, and "
-        f"{counted(before.unique, 'row')} alone."
+        f"{before.rows:,} {before.counted}: the smallest of {before.least:,}, and {before.unique:,} alone."
     )
     return _attackers([said], before.attackers)
 
@@ -168,17 +163,8 @@ def _compared(threshold: ThresholdShown) -> str:
 
 
 def _attackers(said: Sequence[str], attackers: Sequence[AttackerShown]) -> Answer:
-    rows = [
-        (
-            ATTACKERS[of.attacker],
-            "-" if of.highest is None else share(of.highest),
-            share(of.mean),
-            "-" if of.share_above is None else share(of.share_above),
-            "estimated" if of.estimated else "counted",
-        )
-        for of in attackers
-    ]
-    return Answer(said, ("attacker", "highest chance", "mean chance", "rows above the threshold", "how"), rows)
+    columns = ("attacker", "highest chance", "mean chance", "rows above the threshold", "share above")
+    return Answer(said, columns, [attacker_row(of) for of in attackers])
 
 
 def population(facts: Facts) -> Answer:
@@ -191,9 +177,10 @@ def population(facts: Facts) -> Answer:
     return Answer(
         [
             f"The spec declares a population of {counted(declared.size, 'person', 'people')}, of which the table has "
-            f"{share(declared.fraction or 0)}. {_unique(declared.unique or 0)}"
+            f"{share(declared.fraction or 0)}. {_unique(declared.unique or 0)}",
+            "How many people of the population are alone is estimated, by models that may be wrong.",
         ],
-        ("estimate", "unique people in the population", "share of the unique rows"),
+        ("estimate", "unique people of the population", "of the rows that are alone"),
         _estimates(declared),
     )
 
@@ -205,7 +192,7 @@ def _unique(rows: int) -> str:
 def _estimates(declared: PopulationShown) -> list[tuple[str, str, str]]:
     return [
         (
-            f"{of.estimate}, an estimate",
+            ESTIMATES[of.estimate],
             of.why or "-" if of.people is None else f"{of.people:,.0f}",
             "-" if of.share is None else share(of.share),
         )

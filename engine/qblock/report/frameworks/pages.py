@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 
 from qblock.report.pages.officers import taken_page
+from qblock.report.pages.verdict import signed_for, verdict_text
 from qblock.report.parts import Page, Part, Points, Signature, Table, Text, counted
 from qblock.results.frameworks import FrameworkShown, SectionShown
-from qblock.results.report import Published, Report
+from qblock.results.report import Report
 
 MOST_TEXTS = 2
 """Sentences after the first that are paragraphs; more are a list."""
@@ -24,7 +25,7 @@ def framework_pages(shown: FrameworkShown, *, internal: bool) -> Sequence[Page]:
         Page("about", shown.title, lambda report: _about(shown, report)),
         *sections,
         *([TAKEN] if internal else []),
-        Page("sign", "Signature", lambda _: _sign(shown)),
+        Page("sign", "Signature", lambda report: _sign(shown, report)),
     )
 
 
@@ -32,7 +33,7 @@ def _about(shown: FrameworkShown, report: Report) -> Sequence[Part]:
     rows = [(section.title, _answered(section), section.source) for section in shown.sections]
     return (
         Text(shown.statement, "note"),
-        _holds(report.shown),
+        Text(verdict_text(report.shown), "verdict" if report.holds else "failed"),
         Text(shown.document),
         Text(f"{shown.read} The wording is qblock's own."),
         Table(_summary(shown), ("section", "answered by", "source"), rows),
@@ -41,14 +42,6 @@ def _about(shown: FrameworkShown, report: Report) -> Sequence[Part]:
 
 def _answered(section: SectionShown) -> str:
     return ANSWERED[section.answered] if section.holds in (None, True) else f"{ANSWERED[section.answered]}: NOT met"
-
-
-def _holds(shown: Published) -> Text:
-    failed = [guarantee.in_words for guarantee in shown.guarantees if not guarantee.holds]
-    what = f"Version {shown.version} of {shown.release}"
-    if failed:
-        return Text(f"{what} does not keep what it promises: {'; '.join(failed)}.", "failed")
-    return Text(f"{what} keeps what it promises in the {counted(shown.rows, 'row')} that it shows.", "verdict")
 
 
 def _summary(shown: FrameworkShown) -> str:
@@ -85,7 +78,7 @@ def _kind(section: SectionShown) -> str:
     return "verdict" if section.holds else "failed"
 
 
-def _sign(shown: FrameworkShown) -> Sequence[Part]:
+def _sign(shown: FrameworkShown, report: Report) -> Sequence[Part]:
     open_ = sum(section.answered == "gap" for section in shown.sections)
     more = f" {counted(open_, 'section')} above {'is' if open_ == 1 else 'are'} still open." if open_ else ""
-    return (Text(f"Whoever signs has judged what is written above.{more}"), Signature())
+    return (Text(f"Whoever signs has judged what is written above.{more}"), *signed_for(report), Signature())

@@ -27,7 +27,7 @@ def verdict_page(report: Report) -> Sequence[Part]:
     promises = [f"{of.in_words[:1].upper()}{of.in_words[1:]}." for of in shown.guarantees]
     return (
         *_older(report),
-        Text(_verdict(shown), "verdict" if all(guarantee.holds for guarantee in shown.guarantees) else "failed"),
+        Text(verdict_text(shown), "verdict" if all(guarantee.holds for guarantee in shown.guarantees) else "failed"),
         Text(
             f"{shown.view} shows {counted(shown.rows, 'row')} in {counted(shown.blocks, 'block')} of rows that read "
             f"the same in {known}. {shown.whose}{_now(shown)} The version was made on {shown.at} (UTC)."
@@ -41,7 +41,7 @@ def verdict_page(report: Report) -> Sequence[Part]:
         *_taken(report),
         *_roles(shown),
         *_surroundings(shown),
-        *_signed(report),
+        *signed_for(report),
         Signature(),
     )
 
@@ -118,7 +118,7 @@ def _surroundings(shown: Published) -> Iterator[Part]:
         yield Points("Declared of the surroundings, and checked by nobody here", points)
 
 
-def _signed(report: Report) -> Iterator[Part]:
+def signed_for(report: Report) -> Iterator[Part]:
     """What is signed for: a reader can count the content digest again."""
     shown = report.shown
     if shown.digest is None:
@@ -152,7 +152,8 @@ def _older(report: Report) -> list[Part]:
     return [Text(f"{said}internal pages are about the source, the spec and the release as of now.{spec}", "failed")]
 
 
-def _verdict(shown: Published) -> str:
+def verdict_text(shown: Published) -> str:
+    """Whether all guarantees hold, in words."""
     failed = [guarantee.in_words for guarantee in shown.guarantees if not guarantee.holds]
     what = f"Version {shown.version} of {shown.release}"
     if failed:
