@@ -10,6 +10,7 @@ RISKS = "tests/report/test_risks.py"
 UNIQUENESS = "tests/report/test_uniqueness.py"
 VERDICT = "tests/report/test_verdict.py"
 INTERNAL = "tests/report/test_internal.py"
+FRAMEWORKS = "tests/report/test_frameworks.py"
 
 REPORT: tuple[Mutation, ...] = (
     Mutation(
@@ -279,5 +280,40 @@ REPORT: tuple[Mutation, ...] = (
         'Spec: ("origin", "private", "report"),',
         'Spec: ("origin", "private"),',
         tests=("tests/spec/test_spec_digest.py::test_what_cannot_change_the_publication_takes_no_part",),
+    ),
+    Mutation(
+        "report: the risk of the source in a document's order is for readers",
+        "report/read.py",
+        "Facts(document.name, published, inside)",
+        "Facts(document.name, published, read_internal(spec))",
+        tests=(f"{FRAMEWORKS}::test_it_asks_for_nothing_but_the_views",),
+    ),
+    Mutation(
+        "report: a threshold that is not met is met in a document's order",
+        "report/frameworks/answers.py",
+        "return replace(answer, holds=shown.threshold.met)",
+        "return replace(answer, holds=True)",
+        tests=(f"{FRAMEWORKS}::test_the_threshold_is_compared_exactly",),
+    ),
+    Mutation(
+        "report: what the spec leaves open counts as declared",
+        "report/frameworks/sections.py",
+        "gap=not texts",
+        "gap=False",
+        tests=(f"{FRAMEWORKS}::test_what_the_spec_lacks_is_a_line_to_paste",),
+    ),
+    Mutation(
+        "report: a column that is shown as it is counts as generalized",
+        "report/frameworks/answers.py",
+        'method = "retained" if kept else "generalized"',
+        'method = "generalized"',
+        tests=(f"{FRAMEWORKS}::test_a_column_has_a_technique",),
+    ),
+    Mutation(
+        "report: rows that are alone are not singled out",
+        "report/frameworks/answers.py",
+        "if size.high == 1",
+        "if size.high == 0",
+        tests=(f"{FRAMEWORKS}::test_rows_that_are_alone_can_be_singled_out",),
     ),
 )
