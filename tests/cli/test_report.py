@@ -79,6 +79,9 @@ def test_a_report_in_the_order_of_a_document(folder: Path, capsys: pytest.Captur
     assert "\n## Opinion 05/2014 (WP216)\n" in printed
     assert "\n## Verdict\n" not in printed
     assert "secret" not in printed
+    assert run(["report", "release.yaml", "--for", "wp29", "-o", "wp29.html"]) == 0
+    said = "Report of version 1 of patients in wp29.html: all guarantees hold; 7 of 10 sections answered, 3 open\n"
+    assert capsys.readouterr().out == said
     assert run(["report", "release.yaml", "--for", "wp29", "--json"]) == 0
     framework = json.loads(capsys.readouterr().out)["framework"]
     assert framework["name"] == "wp29"

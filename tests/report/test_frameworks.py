@@ -164,6 +164,7 @@ def test_the_threshold_is_compared_exactly(threshold: str, on: str, verdict: str
     assert shown.holds is verdict.endswith("is met")
     text = rendered(shown_in("ema", spec_of(more), published), "html")
     assert ("figures: NOT met" in text) is not shown.holds
+    assert ("open; NOT met: Residual risk<" in text) is not shown.holds
     assert "Because: EMA Policy 0070" in said("ema", "Threshold", more, published)
     rows = section("ema", "Residual risk", spec_of(more), published).rows
     assert [row[1:3] for row in rows] == [("9.1 %", "5.0 %"), ("-", "5.0 %")]

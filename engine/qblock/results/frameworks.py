@@ -35,3 +35,11 @@ class FrameworkShown(Shown):
     statement: str
     read: str
     sections: tuple[SectionShown, ...]
+
+    @property
+    def summary(self) -> str:
+        """How many sections are answered, and what is not met."""
+        total, gaps = len(self.sections), sum(section.answered == "gap" for section in self.sections)
+        said = f"{total - gaps} of {total} sections answered, {gaps} open" if gaps else f"all {total} sections answered"
+        failed = [section.title for section in self.sections if section.holds is False]
+        return f"{said}; NOT met: {', '.join(failed)}" if failed else said

@@ -36,20 +36,12 @@ def _about(shown: FrameworkShown, report: Report) -> Sequence[Part]:
         Text(verdict_text(report.shown), "verdict" if report.holds else "failed"),
         Text(shown.document),
         Text(f"{shown.read} The wording is qblock's own."),
-        Table(_summary(shown), ("section", "answered by", "source"), rows),
+        Table(f"{shown.summary[:1].upper()}{shown.summary[1:]}", ("section", "answered by", "source"), rows),
     )
 
 
 def _answered(section: SectionShown) -> str:
     return ANSWERED[section.answered] if section.holds in (None, True) else f"{ANSWERED[section.answered]}: NOT met"
-
-
-def _summary(shown: FrameworkShown) -> str:
-    open_ = sum(section.answered == "gap" for section in shown.sections)
-    total = len(shown.sections)
-    return (
-        f"Sections: {total - open_} of {total} answered, {open_} open" if open_ else f"Sections: all {total} answered"
-    )
 
 
 def _section(id_: str, section: SectionShown) -> Page:
