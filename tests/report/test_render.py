@@ -31,6 +31,7 @@ from qblock.results.report import (
     BeliefShown,
     ColumnShown,
     CurveShown,
+    DepthShown,
     EpsilonShown,
     GrantShown,
     GuaranteeMargin,
@@ -38,7 +39,10 @@ from qblock.results.report import (
     Internal,
     Label,
     LatticeShown,
+    MapAnswerShown,
+    MapBlocksShown,
     MapShown,
+    MapsShown,
     NodeShown,
     Published,
     QueryShown,
@@ -221,6 +225,43 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
     return report(label, name=name).model_copy(update={"internal": inside})
 
 
+def with_map(label: str = "20-29", name: str = "age") -> Report:
+    """The same where readers see a recoding map."""
+    given = internal(label, name)
+    shown = of(
+        MapsShown,
+        "loss",
+        False,
+        "rows",
+        (
+            of(MapAnswerShown, "as the spec asks", True, 2, 2, 0, 0.25, True),
+            of(MapAnswerShown, label, False, None, None, None, None, None),
+        ),
+        (
+            of(MapAnswerShown, "as the spec asks", True, 2, 2, 0, 0.25, True),
+            of(MapAnswerShown, f"without {label}", False, 4, 1, 1, 0.125, None),
+        ),
+        (label,),
+        f"the source is {label}",
+        of(
+            MapBlocksShown,
+            "published",
+            1,
+            2,
+            4,
+            1,
+            2,
+            1,
+            2,
+            (label,),
+            (of(SizeShown, 2, 2, 2, 4),),
+            (of(DepthShown, name, 2, 0.25, f"groups like {label} for 100 %"),),
+        ),
+        f"the run is {label}",
+    )
+    return changed(given, internal=changed(given.inside, maps=shown))
+
+
 def changed(answer: Any, **values: Any) -> Any:
     return answer.model_copy(update=values)
 
@@ -263,6 +304,8 @@ def test_a_label_is_a_text_whatever_it_says(label: str) -> None:
     assert read.tags == plain.tags
     more = Read(rendered(internal(label, f"age{label[:30]}"), "html"))
     assert more.tags == Read(rendered(internal(), "html")).tags
+    of_map = Read(rendered(with_map(label, f"age{label[:30]}"), "html"))
+    assert of_map.tags == Read(rendered(with_map(), "html")).tags
     assert more.tags["script"] == 1
     assert {"script", "img", "link", "iframe", "object"}.isdisjoint(read.tags)
     text = "".join(read.texts)
@@ -434,8 +477,10 @@ def test_each_page_is_listed() -> None:
     assert len({page.id for page in PAGES}) == len({page.title for page in PAGES}) == len(PAGES)
     headings = re.findall(r"^## (.*)$", rendered(report(), "md"), re.MULTILINE)
     assert headings == [page.title for page in PAGES if not page.internal]
-    headings = re.findall(r"^## (.*) \(internal\)$", rendered(internal(), "md"), re.MULTILINE)
+    headings = re.findall(r"^## (.*) \(internal\)$", rendered(with_map(), "md"), re.MULTILINE)
     assert headings == [page.title for page in PAGES]
+    nodes = re.findall(r"^## (.*) \(internal\)$", rendered(internal(), "md"), re.MULTILINE)
+    assert nodes == [title for title in headings if title not in ("Blocks of the map", "The frontier")]
 
 
 def test_json_is_the_report() -> None:

@@ -52,6 +52,7 @@ STAGES = {
     "boxes": "splitting",
     "nodes": "each node",
     "years": "simulating",
+    "maps": "other maps",
 }
 DONE = {
     "search": "decided",
@@ -60,8 +61,9 @@ DONE = {
     "boxes": "done",
     "nodes": "evaluated",
     "years": "simulated",
+    "maps": "answered",
 }
-NAMED = {"boxes": "boxes", "years": "years"}
+NAMED = {"boxes": "boxes", "years": "years", "maps": "maps"}
 ProgressReport = Callable[["SearchProgress"], None]
 
 

@@ -20,6 +20,7 @@ from qblock.models.ratios import double
 from qblock.release.grants import grants
 from qblock.release.taken import reasons_of, taken_of
 from qblock.release.verify import verify
+from qblock.report.maps import KeptMap, asks_map, kept_map, map_in_words, read_maps
 from qblock.report.risks import before_of
 from qblock.report.what_if import MOST_SEARCHED, Candidates, measure_of, searched, what_if
 from qblock.report.workload import read_workload
@@ -34,6 +35,7 @@ from qblock.results.report import (
     GuaranteeMargin,
     Internal,
     LatticeShown,
+    MapsShown,
     NodeShown,
     RightShown,
     RunShown,
@@ -82,27 +84,35 @@ SETTLED = (
     "the spec names its node or chooses it by block sizes, and each question takes a search of its own, since rows "
     "may be suppressed. Change the spec and search"
 )
+OF_MAP = "the spec asks for a recoding map, and the page has maps instead of nodes"
 TOO_MANY = "the lattice has more than {:,} nodes. Change the spec and search"
 
 
 def read_internal(
-    spec: Spec, *, prior: str | None = None, progress: Progress | None = None, version: int | None = None
+    spec: Spec,
+    *,
+    prior: str | None = None,
+    progress: Progress | None = None,
+    version: int | None = None,
+    candidate: bool = False,
 ) -> Internal:
     """Searches the lattice of the source as it is now, reads the ledger, asks what rights are held, and verifies.
 
     version: that is reported, by default the one that readers see. prior: a population, as `audit --prior` takes it.
-    Raises InputError for one that is wrong.
+    candidate: of a map, about the one that the next run takes instead of the one that readers see. Raises InputError
+    for a population that is wrong.
     """
     adversary = None if prior is None else BayesAdversary.of("bayes", prior, {}, "--")
-    past = History.model_validate(history(spec))
+    past, kept = History.model_validate(history(spec)), kept_map(spec, candidate=candidate)
     with open_task(spec, name_values=False) as task:
-        whole = len(task.lattice) <= MOST_NODES
+        of_map = asks_map(spec) if kept.stated is None else kept.node is None
+        whole = len(task.lattice) <= MOST_NODES and not of_map
         said = _said(task, whole, progress)
         words = levels_in_words(spec, task.source.hierarchies)
         nodes = None if said.get("nodes") is None else [SearchedNode.model_validate(node) for node in said["nodes"]]
-        lattice = _lattice(task, said, nodes, words, whole, _published(past))
+        lattice = _lattice(task, said, nodes, words, whole, kept.node or _published(past))
         epsilon, grants_shown = read_epsilon(task, _marked(lattice))
-        why_not = _why_not(task)
+        why_not = OF_MAP if of_map else _why_not(task)
         questions = None
         if why_not is None and nodes is not None:
             names, seen = list(words), list(words.values())
@@ -112,8 +122,9 @@ def read_internal(
         beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
         workload = read_workload(task, lattice.published or lattice.chosen)
         before = before_of(task)
+        maps = read_maps(task, kept, progress) if of_map else None
     return Internal(
-        candidate=_candidate(said),
+        candidate=" ".join(_candidates(said, None if maps is None else maps.shown, kept)),
         binding=_binding(past.margin_trend, past.current),
         lattice=lattice,
         what_if=questions,
@@ -123,6 +134,7 @@ def read_internal(
         granted=grants_shown,
         beliefs=beliefs,
         workload=workload,
+        maps=None if maps is None else maps.shown,
         runs=tuple(_runs(past)),
         margins=tuple(_margins(past.margin_trend)),
         rights=tuple(_rights(spec)),
@@ -198,6 +210,13 @@ def _beliefs(task: Task, node: Node | None, adversary: BayesAdversary | None) ->
             moved=belief["moved"]["people"],
             sentences=tuple(figure["sentence"] for figure in figures),
         )
+
+
+def _candidates(said: Mapping[str, Any], maps: MapsShown | None, kept: KeptMap) -> Iterator[str]:
+    """What a search finds now, and why the next run would not take it."""
+    yield _candidate(said) if maps is None or not maps.frontier else map_in_words(maps)
+    if kept.why_not is not None:
+        yield f"{kept.why_not[:1].upper()}{kept.why_not[1:]}."
 
 
 def _candidate(said: Mapping[str, Any]) -> str:

@@ -34,6 +34,7 @@ from qblock.publish.helpers import (
     shown_as,
 )
 from qblock.publish.targets import Target, target_of
+from qblock.report.blocks import by_size
 from qblock.report.frameworks import Facts, framework_of
 from qblock.report.internal import read_internal
 from qblock.report.render import Report
@@ -49,7 +50,6 @@ from qblock.results.report import (
     Published,
     RiskWithout,
     SampleShown,
-    SizeShown,
 )
 from qblock.search.audit import Sentences
 from qblock.search.boxes.recoded import shares_in_words
@@ -121,7 +121,9 @@ def read_report(
     now = datetime.now(UTC).replace(microsecond=0).isoformat()
     kept = None if version is None else kept_version(spec, version)
     published = None if candidate else _Reading(spec, kept, spec.publish.schema).published()
-    inside = read_internal(spec, prior=prior, progress=progress, version=version) if internal or candidate else None
+    inside = None
+    if internal or candidate:
+        inside = read_internal(spec, prior=prior, progress=progress, version=version, candidate=candidate)
     if inside is not None and kept is not None:
         shown = KeptShown(version=kept.version, current=kept.current, same_spec=kept.same)
         inside = inside.model_copy(update={"kept": shown})
@@ -199,7 +201,7 @@ class _Reading:
                 guarantees=tuple(guarantees),
                 attacks=told,
                 risk=tuple(_risk(task)),
-                sizes=tuple(_by_size(sizes.size.tolist(), sizes.blocks.tolist())),
+                sizes=tuple(by_size(sizes.size.tolist(), sizes.blocks.tolist())),
                 sample=sample,
                 map=drawn,
                 now=_now(session, view, columns),
@@ -445,20 +447,6 @@ def _of_blocks(task: Task, column: str | None, node: tuple[int, ...]) -> RiskWit
     blocks, least = int(sizes.blocks.sum()), int(sizes.size.min())
     mean = blocks / task.source.rows
     return RiskWithout(column=column, blocks=blocks, least=least, most_sure=1 / least, mean=mean)
-
-
-def _by_size(sizes: Sequence[int], blocks: Sequence[int]) -> Iterator[SizeShown]:
-    """Blocks by size, each class up to twice as large as the one before."""
-    least, most = min(sizes), max(sizes)
-    high = 1
-    while high < least:
-        high = 2 * high + 1
-    low = least
-    while low <= most:
-        within = [(size, n) for size, n in zip(sizes, blocks, strict=True) if low <= size <= high]
-        rows = sum(size * n for size, n in within)
-        yield SizeShown(low=low, high=min(high, most), blocks=sum(n for _, n in within), rows=rows)
-        low, high = high + 1, 2 * high + 1
 
 
 def read_map(

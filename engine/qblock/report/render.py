@@ -42,7 +42,7 @@ def rendered(report: results.Report, form: Format) -> str:
     """The text of the file."""
     if form == "json":
         return printable_json(json.dumps(report.to_dict(), ensure_ascii=False, indent=2)) + "\n"
-    pages = [(page, page.parts(report)) for page in _pages(report)]
+    pages = [(page, parts) for page in _pages(report) if (parts := page.parts(report))]
     script = "" if report.internal is None else (TEMPLATES / "report.js").read_text("utf-8")
     return page(f"report.{form}.j2", script, report=report, pages=pages)
 

@@ -4,7 +4,7 @@ may be suppressed, by a search of its own for each."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from qblock.models import BY_NAME
 from qblock.results.base import Guarantee
 from qblock.results.report import WhatIf
 from qblock.results.search import SearchedNode
+from qblock.search.maps import AS_ASKED, changed
 from qblock.search.run import run_search
 from qblock.search.task import Task
 from qblock.spec import Requirement
@@ -57,7 +58,7 @@ def measure_of(metrics: Mapping[str, Any], metric: str) -> float | None:
 def what_if(lattice: Candidates) -> Iterator[WhatIf]:
     """Each requirement dropped, one step weaker and stronger; each column of the chosen node one level finer and
     coarser. Of a lattice in which no row is suppressed: a tightest value holds for the whole table there."""
-    yield lattice.best("as the spec asks", lambda node: all(entry.holds for entry in node.tightest))
+    yield lattice.best(AS_ASKED, lambda node: all(entry.holds for entry in node.tightest))
     entries = lattice.nodes[0].tightest
     for i, entry in enumerate(entries):
         named = model_of(entry)
@@ -135,28 +136,27 @@ def searched(task: Task, lattice: Candidates) -> Iterator[WhatIf]:
     """The questions of `what_if`. With suppressed rows a tightest value holds for what is left alone, which another
     question leaves otherwise, so that each one is searched for; of all requirements, the first MOST_QUESTIONS."""
     entries = lattice.nodes[0].tightest
-    for change, privacy in list(_changes(task.spec.privacy, entries))[:MOST_QUESTIONS]:
+    for change, privacy in list(changes(task.spec.privacy, entries))[:MOST_QUESTIONS]:
         yield _answered(task, change, privacy, lattice.metric)
     if lattice.chosen is not None:
         yield from neighbours(lattice, lattice.chosen)
 
 
-def _changes(
+def changes(
     privacy: Sequence[Requirement], entries: Sequence[Guarantee]
 ) -> Iterator[tuple[str, tuple[Requirement, ...]]]:
-    yield "as the spec asks", tuple(privacy)
+    """The requirements of a spec, then with each of them dropped, one step weaker and one stronger; in words. entries:
+    of an answer, in that order."""
+    yield AS_ASKED, tuple(privacy)
     for i, entry in enumerate(entries):
-        before, own, after = tuple(privacy[:i]), privacy[i], tuple(privacy[i + 1 :])
         if len(entries) > 1:
-            yield f"without {model_of(entry)}", (*before, *after)
+            yield f"without {model_of(entry)}", (*privacy[:i], *privacy[i + 1 :])
         for other in steps(entry):
             value = {deciding(entry): other if isinstance(other, int) else Fraction(str(other))}
             try:
-                models = tuple(replace(model, **value) for model in own.models)
-                changed = replace(own, model=replace(own.model, **value), models=models)
+                yield in_words(entry, other), changed(privacy, i, **value)
             except ParameterError:
                 continue  # no such model: entropy l-diversity of less than 1, say
-            yield in_words(entry, other), (*before, changed, *after)
 
 
 def _answered(task: Task, change: str, privacy: tuple[Requirement, ...], metric: str) -> WhatIf:

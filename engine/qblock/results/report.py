@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from qblock.results.base import Answer, Levels, Real, Shown
 from qblock.results.frameworks import FrameworkShown
@@ -205,6 +205,66 @@ class WhatIf(Shown):
     measure: Real | None
 
 
+class MapAnswerShown(Shown):
+    """A recoding map that another question would give. change: in words; requested: whether the spec asks just that;
+    blocks, smallest, suppressed, measure: of the map, None where there is none; satisfied: whether its blocks satisfy
+    the spec, None where a model was left out, whose values were not counted."""
+
+    change: str
+    requested: bool
+    blocks: int | None
+    smallest: int | None
+    suppressed: int | None
+    measure: Real | None
+    satisfied: bool | None
+
+
+class DepthShown(Shown):
+    """How much of a column a map shows. labels: how many there are; share_suppressed: of the rows; in_words: what share
+    of the rows has labels of which kind."""
+
+    name: str
+    labels: int
+    share_suppressed: Real
+    in_words: str
+
+
+class MapBlocksShown(Shown):
+    """The blocks of a recoding map over the source as it is now. which: `published`: the map of the version that
+    readers see; `next`: the one that the next run takes; `searched`: what a search finds now. version: that the map is
+    of, None of one that was searched for. rows, suppressed: of the source; failing, failing_rows: blocks that fail the
+    spec now, and the rows in them; fails: the models that these fail."""
+
+    which: Literal["published", "next", "searched"]
+    version: int | None
+    blocks: int
+    rows: int
+    suppressed: int
+    smallest: int
+    failing: int
+    failing_rows: int
+    fails: tuple[str, ...]
+    sizes: tuple[SizeShown, ...]
+    columns: tuple[DepthShown, ...]
+
+
+class MapsShown(Shown):
+    """Recoding maps of the source as it is now. metric: that splits are chosen by; unit: what `smallest` counts;
+    frontier: the spec asked at other k and l; what_if: each model dropped, weaker and stronger; left_out: questions
+    that were not answered, and why; blocks: of one map, None where there is none; why_not: in words, why the next run
+    would take no map."""
+
+    metric: str
+    more_is_better: bool
+    unit: Literal["rows", "people"]
+    frontier: tuple[MapAnswerShown, ...]
+    what_if: tuple[MapAnswerShown, ...]
+    left_out: tuple[str, ...]
+    why_left_out: str | None
+    blocks: MapBlocksShown | None
+    why_not: str | None
+
+
 class RunShown(Shown):
     """A run of the job, as the ledger has it. how: its node was chosen; why: of a refusal or failure, and what else it
     recorded."""
@@ -345,11 +405,12 @@ class KeptShown(Shown):
 
 class Internal(Shown):
     """What only whoever runs the job may see. binding: which requirement is in the way of more detail, in words;
-    what_if: None where `why_not` says why it was not worked out; beliefs: of whoever knows a population, where one
-    was named; workload: None where the spec names none, or no node is known; problems: that a verification found, None
-    before anything is published; spec: its canonical text without secrets, and the digest of it; head: of the ledger;
-    taken: for granted by the version that is reported, None before the first; kept: of a report of a version that was
-    asked for; before: the source's own risk."""
+    what_if: None where `why_not` says why it was not worked out; maps: where the spec asks for one, or readers see one;
+    beliefs: of whoever knows a population, where one was named; workload: None where the spec names none, or no node is
+    known; problems: that a verification found, None before anything is published; spec: its canonical text without
+    secrets, and the digest of it; head: of the ledger; taken: for granted by the version that is reported, None before
+    the first; kept: of a report of a version that was asked for; before: the
+    source's own risk."""
 
     candidate: str
     binding: str | None
@@ -360,6 +421,7 @@ class Internal(Shown):
     curves: tuple[CurveShown, ...]
     granted: tuple[GrantShown, ...]
     beliefs: tuple[BeliefShown, ...]
+    maps: MapsShown | None = None
     workload: WorkloadShown | None = None
     runs: tuple[RunShown, ...]
     margins: tuple[GuaranteeMargin, ...]

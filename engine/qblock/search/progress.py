@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-Stage = Literal["search", "walk", "choice", "boxes", "nodes", "years"]
+Stage = Literal["search", "walk", "choice", "boxes", "nodes", "years", "maps"]
 """search: verdicts of the lattice; walk: nodes asked in a lattice that is not decided; choice: metrics of satisfying
 nodes; boxes: of a recoding map, those that are done, and parts that may be split; nodes: every node, one after the
-other; years: of the job, simulated with one choice after another."""
+other; years: of the job, simulated with one choice after another; maps: of other questions, one after the other."""
 
 
 @dataclass(frozen=True)

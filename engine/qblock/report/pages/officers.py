@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from qblock.lattice import Node
 from qblock.report.drawings import Mark, curves, heat_map, lattice
+from qblock.report.pages.maps import PAGES as MAPS
+from qblock.report.pages.maps import gain, map_changes
 from qblock.report.parts import Code, Figure, Page, Part, Picture, Points, Table, Text, figures, share
 from qblock.results.report import BeliefShown, CurveShown, Internal, LatticeShown, NodeShown, Report, WhatIf
 
@@ -25,6 +27,10 @@ NO_POPULATION = (
 NO_WORKLOAD = (
     "No count query is named, or no node satisfies the spec. Write `search: {workload: {queries: 200}}`, or a list of "
     "your own queries in place of the mapping. This page then says how wrong their answers are."
+)
+COMPARED = (
+    "Readers {} a recoding map, in which blocks have levels of their own. The nodes below are no part of it: they are "
+    "here for comparison, as what full-domain recoding would show instead."
 )
 UNKNOWN_REASON = "the ledger no longer has the spec that said why"
 HELD = {True: "yes", False: "NO", None: "not checked"}
@@ -94,7 +100,9 @@ def lattice_page(report: Report) -> Sequence[Part]:
     """The lattice of full-domain recoding as a picture, and its minimal nodes in words."""
     of = report.inside.lattice
     names = ", ".join(name for name, _ in of.words)
-    content: list[Part] = [
+    verb = "see" if report.published else "get"
+    content: list[Part] = [] if report.inside.maps is None else [Text(COMPARED.format(verb))]
+    content += [
         Text(
             f"A node has a level for each of {names}. More general nodes stand higher; the number at the left is the "
             f"sum of their levels. Hover over a node for its levels, what it satisfies, and its {of.metric}. The Tab "
@@ -107,10 +115,6 @@ def lattice_page(report: Report) -> Sequence[Part]:
                 f"{len(of.nodes):,} of {of.total:,} nodes are shown: the chosen one, the minimal ones, and some one "
                 "level coarser. Those satisfy the spec and were looked at."
             )
-        )
-    if of.published is None and report.published is not None:
-        content.append(
-            Text("Readers see a recoding map, in which blocks have levels of their own: it is no node of these.")
         )
     instead = f"{of.total:,} nodes, {len(of.minimal):,} of them minimal."
     content.append(Picture("The lattice", lattice(_marks(of), instead), LEGEND, instead))
@@ -180,12 +184,20 @@ def _listed(of: LatticeShown) -> Table:
 def changes_page(report: Report) -> Sequence[Part]:
     """What another question would give: models dropped, weaker and stronger, columns finer and coarser."""
     of = report.inside
+    if of.maps is not None:
+        return map_changes(of.maps)
     if of.what_if is None:
         return (Text(f"Not worked out: {of.why_not}."),)
     base = of.what_if[0]
     better = "more" if of.lattice.more_is_better else "less"
     rows = [
-        (outcome.change, f"{outcome.satisfying:,}", _node(outcome), _measure(outcome), _gain(outcome, base))
+        (
+            outcome.change,
+            f"{outcome.satisfying:,}",
+            _node(outcome),
+            _measure(outcome),
+            gain(outcome.measure, base.measure),
+        )
         for outcome in of.what_if
     ]
     columns = ("if", "nodes", "best node", of.lattice.metric, "change")
@@ -205,14 +217,6 @@ def _node(outcome: WhatIf) -> str:
 
 def _measure(outcome: WhatIf) -> str:
     return "-" if outcome.measure is None else f"{outcome.measure:.4g}"
-
-
-def _gain(outcome: WhatIf, base: WhatIf) -> str:
-    if outcome.measure is None or not base.measure:
-        return "-"
-    if outcome.measure == base.measure:
-        return "none"
-    return f"{100 * (outcome.measure - base.measure) / base.measure:+.1f} %"
 
 
 def epsilon_page(report: Report) -> Sequence[Part]:
@@ -377,8 +381,9 @@ def spec_page(report: Report) -> Sequence[Part]:
 PAGES = (
     Page("margin", "Margin and verification", margin_page, internal=True),
     Page("taken", "What this release takes for granted", taken_page, internal=True),
-    Page("lattice", "The lattice", lattice_page, internal=True),
+    *MAPS,
     Page("changes", "What if", changes_page, internal=True),
+    Page("lattice", "The lattice", lattice_page, internal=True),
     Page("epsilon", "Epsilon", epsilon_page, internal=True),
     Page("beliefs", "Beliefs", beliefs_page, internal=True),
     Page("workload", "Count queries", workload_page, internal=True),
