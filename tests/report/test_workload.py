@@ -100,7 +100,9 @@ def test_readers_see_nothing_of_it(tmp_path: Path) -> None:
     assert "true counts are of the source" in inside.text("html")
 
 
-def test_of_a_map_it_says_that_readers_see_no_node(tmp_path: Path) -> None:
+def test_of_a_map_it_is_about_the_blocks_that_readers_see(tmp_path: Path) -> None:
     release = release_of(tmp_path, SPREAD, workload=MANY, recoding="multidimensional")
     assert release.publish().status == "published"
-    assert "This is the node that a search takes" in release.report(internal=True).text("md")
+    report = release.report(internal=True)
+    assert report.internal.workload.levels is None
+    assert "answered from the map" in report.text("md")

@@ -124,7 +124,8 @@ def _kl(boxes: Boxes) -> float:
     return formulas.total_of(count / total * (np.log(count / together) + volume))
 
 
-def _query_error(boxes: Boxes) -> float:
+def map_answers(boxes: Boxes) -> formulas.Answers:
+    """Of each query of the workload, from what a map publishes."""
     given = boxes.given
     least = float(Fraction(int(given.count.sum()), 1000))
     shown = given.box >= 0
@@ -139,7 +140,11 @@ def _query_error(boxes: Boxes) -> float:
         return of_pairs
 
     leaves = given.codes, given.value, given.count
-    return formulas.mean(formulas.answers_of(boxes.queries, boxes.hierarchies, leaves, (rows, of), share, least).errors)
+    return formulas.answers_of(boxes.queries, boxes.hierarchies, leaves, (rows, of), share, least)
+
+
+def _query_error(boxes: Boxes) -> float:
+    return formulas.mean(map_answers(boxes).errors)
 
 
 MEASURED: dict[str, Callable[[Boxes], float]] = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from qblock.results.base import Levels
 from qblock.results.report import CurveShown, EpsilonShown, MapShown
 
 LEAST, MOST = 0.06, 0.5
@@ -41,11 +42,17 @@ def heat_map(shown: EpsilonShown, label: str) -> Markup:
             y = top - 8 - LINE * (LINES - 1 - line)
             drawn.append(f'<text class="mid dim" x="{x:g}" y="{y:g}">{_short(word, 11)}</text>')
     for j, (levels, values) in enumerate(zip(shown.levels, shown.values, strict=True)):
-        y, node = top + ROW * j, ",".join(map(str, levels))
+        y, node = top + ROW * j, place_text(levels)
         drawn.append(f'<text class="end" x="{LABEL - 8}" y="{y + 17:g}">{_short(node, 16)}</text>')
         for i, (name, value) in enumerate(zip(shown.adversaries, values, strict=True)):
-            drawn.append(_cell(LABEL + CELL * i, y, value, f"node {node}, adversary {name}: epsilon {value}"))
+            said = f"{place_text(levels, 'node ')}, adversary {name}: epsilon {value}"
+            drawn.append(_cell(LABEL + CELL * i, y, value, said))
     return _svg("heat", width, height, label, drawn)
+
+
+def place_text(levels: Levels | None, before: str = "") -> str:
+    """Where figures are of: the levels of a node, or the map. before: what is written before a node."""
+    return "the map" if levels is None else f"{before}{','.join(map(str, levels))}"
 
 
 def _lines(name: str) -> list[str]:

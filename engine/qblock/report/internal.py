@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from qblock.blocks import Reference
-from qblock.errors import ParameterError, QblockError, Refused
+from qblock.errors import QblockError, Refused
 from qblock.lattice import Lattice, Node
 from qblock.ledger.events import PUBLISHING, margin
 from qblock.ledger.history import history
 from qblock.ledger.stores import store_of
 from qblock.metrics import BY_NAME as METRICS
-from qblock.models import BY_NAME, EpsilonPrivacy
-from qblock.models.ratios import double
+from qblock.models import BY_NAME
 from qblock.release.grants import grants
 from qblock.release.taken import reasons_of, taken_of
 from qblock.release.verify import verify
+from qblock.report.epsilon import weighed
 from qblock.report.maps import KeptMap, asks_map, kept_map, map_in_words, read_maps
 from qblock.report.risks import before_of
 from qblock.report.what_if import MOST_SEARCHED, Candidates, measure_of, searched, what_if
@@ -29,9 +27,6 @@ from qblock.results.check import figures_in_words, in_words
 from qblock.results.release import History, MarginTrend
 from qblock.results.report import (
     BeliefShown,
-    CurveShown,
-    EpsilonShown,
-    GrantShown,
     GuaranteeMargin,
     Internal,
     LatticeShown,
@@ -43,10 +38,8 @@ from qblock.results.report import (
     TakenShown,
 )
 from qblock.results.search import SearchedNode
-from qblock.search.assessment import number_json
 from qblock.search.beliefs import BayesAdversary, beliefs_at
-from qblock.search.compare import Comparison, Definition, adversary_of, compare, tightest
-from qblock.search.compare_results import epsilons, granted
+from qblock.search.boxes.recoded import Recoded
 from qblock.search.nodes import too_large
 from qblock.search.progress import Progress
 from qblock.search.result import node_json
@@ -54,26 +47,13 @@ from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 from qblock.search.utility import Metrics
 from qblock.source.in_words import levels_in_words
-from qblock.spec import Requirement, Spec
+from qblock.spec import Spec
 from qblock.spec.digest import canonical, spec_digest
 
 MOST_NODES = 2500
 """Of a lattice that is shown whole."""
 MOST_NEAR = 200
 """Of a larger one: the chosen and the minimal nodes, and so many with those one level coarser."""
-MOST_WEIGHED = 20
-"""Nodes whose epsilon is looked for."""
-LARGE = 1000
-"""From here on figures have no decimals."""
-POWERS = range(2, 9)
-"""Stubbornness 1e2 to 1e8, as in EP, Figure 2a."""
-CURVES: tuple[tuple[str, str, dict[str, Any], dict[str, Any] | None], ...] = (
-    ("A_d", "uniform prior", {"adversary": "I", "prior": "uniform", "at_most": False}, {"prior": "uniform"}),
-    ("A_c", "table's prior", {"adversary": "I", "prior": "table", "at_most": False}, {"prior": "table"}),
-    ("A_-", "any prior", {"adversary": "II"}, None),
-)
-"""The adversaries of that figure: their name there, what they know, and as one of finite and of infinite
-stubbornness."""
 FIGURES = ("breach", "positive", "negative", "rise", "fall", "moved")
 """Of beliefs, those that have a sentence."""
 SUPPRESSED = (
@@ -111,27 +91,27 @@ def read_internal(
         words = levels_in_words(spec, task.source.hierarchies)
         nodes = None if said.get("nodes") is None else [SearchedNode.model_validate(node) for node in said["nodes"]]
         lattice = _lattice(task, said, nodes, words, whole, kept.node or _published(past))
-        epsilon, grants_shown = read_epsilon(task, _marked(lattice))
         why_not = OF_MAP if of_map else _why_not(task)
         questions = None
         if why_not is None and nodes is not None:
             names, seen = list(words), list(words.values())
             candidates = Candidates(nodes, names, seen, lattice.metric, lattice.more_is_better, lattice.chosen)
             questions = tuple(searched(task, candidates) if task.budget else what_if(candidates))
-        curves = tuple(read_curves(task, lattice.published or lattice.chosen))
-        beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
-        workload = read_workload(task, lattice.published or lattice.chosen)
         before = before_of(task)
         maps = read_maps(task, kept, progress) if of_map else None
+        map_shown, node = None if maps is None else maps.recoded, lattice.published or lattice.chosen
+        workload = read_workload(task, node, map_shown)
+        beliefs = tuple(_beliefs(task, node, adversary, map_shown))
+        in_epsilon = weighed(task, lattice, map_shown)  # nothing else can be asked of the source afterwards
     return Internal(
         candidate=" ".join(_candidates(said, None if maps is None else maps.shown, kept)),
         binding=_binding(past.margin_trend, past.current),
         lattice=lattice,
         what_if=questions,
         why_not=why_not,
-        epsilon=epsilon,
-        curves=curves,
-        granted=grants_shown,
+        epsilon=in_epsilon.epsilon,
+        curves=in_epsilon.curves,
+        granted=in_epsilon.granted,
         beliefs=beliefs,
         workload=workload,
         maps=None if maps is None else maps.shown,
@@ -188,21 +168,17 @@ def _why_not(task: Task) -> str | None:
     return SUPPRESSED.format(MOST_SEARCHED) if len(task.lattice) > MOST_SEARCHED else None
 
 
-def _marked(lattice: LatticeShown) -> list[tuple[int, ...]]:
-    """The node that a search takes, the published one, and minimal ones, of which the first so many."""
-    first = [levels for levels in (lattice.chosen, lattice.published) if levels is not None]
-    return list(dict.fromkeys([*first, *lattice.minimal]))[:MOST_WEIGHED]
-
-
-def _beliefs(task: Task, node: Node | None, adversary: BayesAdversary | None) -> Iterator[BeliefShown]:
-    if node is None or adversary is None:
+def _beliefs(
+    task: Task, node: Node | None, adversary: BayesAdversary | None, of_map: Recoded | None
+) -> Iterator[BeliefShown]:
+    if adversary is None or (node is None and of_map is None):
         return
-    for belief in beliefs_at(task, node, adversary):
+    for belief in beliefs_at(task, node or task.lattice.bottom, adversary, of_map):
         figures = [belief[name] for name in FIGURES if belief[name] is not None]
         yield BeliefShown(
             sensitive=belief["sensitive"],
             prior=str(belief["prior"]),
-            levels=node,
+            levels=node if of_map is None else None,
             people=belief["people"],
             breach=belief["breach"]["people"],
             positive=belief["positive"]["people"],
@@ -392,91 +368,3 @@ def near(lattice: Lattice, first: Sequence[Node], most: int) -> list[Node]:
     for node in first:
         nodes |= dict.fromkeys(lattice.parents(node)) if len(nodes) < most else {}
     return list(nodes)[:most]
-
-
-def read_epsilon(task: Task, nodes: Sequence[Node]) -> tuple[tuple[EpsilonShown, ...], tuple[GrantShown, ...]]:
-    """The smallest epsilon of each of these nodes, and what each requirement of the spec grants."""
-    if not nodes or not task.source.sensitives:
-        return (), ()
-    comparison = compare(task, nodes=nodes)
-    return tuple(_smallest(comparison)), tuple(_grants_shown(comparison))
-
-
-def read_curves(task: Task, node: Node | None) -> Iterator[CurveShown]:
-    """The smallest epsilon at a node against adversaries of growing stubbornness, from its exact counts. A class that
-    cannot have a stubbornness (II: less than a row for each value) has no point there."""
-    if node is None:
-        return
-    questions = [
-        (name, f"{curve}, {knows}", text, Definition(f"{curve} {text} {name}", Requirement(model, (name,)), "battery"))
-        for name, values in task.source.sensitives.items()
-        for curve, knows, finite, infinite in CURVES
-        for text, model in _adversaries(finite, infinite)
-        if _fits(model, values.reference)
-    ]
-    if not questions:
-        return
-    every = task.with_privacy(definition.requirement for *_, definition in questions)
-    counts = every.counts(node)
-    curves: dict[tuple[str, str], list[tuple[str, float | None]]] = {}
-    for (name, adversary, text, definition), parts in zip(questions, counts.parts, strict=True):
-        value = tightest(definition, parts, counts, every.budget)[0]
-        curves.setdefault((name, adversary), []).append((text, _finite(value.value)))
-    for (name, adversary), points in curves.items():
-        texts, values = zip(*points, strict=True)
-        yield CurveShown(sensitive=name, levels=node, adversary=adversary, stubbornness=texts, values=values)
-
-
-def _adversaries(finite: dict[str, Any], infinite: dict[str, Any] | None) -> Iterator[tuple[str, EpsilonPrivacy]]:
-    for power in POWERS:
-        yield f"1e{power}", EpsilonPrivacy(epsilon=1, stubbornness=10**power, **finite)
-    if infinite is not None:
-        yield "inf", EpsilonPrivacy(epsilon=1, adversary="III", **infinite)
-
-
-def _fits(model: EpsilonPrivacy, reference: Reference) -> bool:
-    try:
-        model.validate(reference)
-    except ParameterError:
-        return False
-    return True
-
-
-def _finite(value: Any) -> float | None:
-    if value is None or value == math.inf:
-        return None
-    number = double(value)
-    return None if math.isinf(number) else number
-
-
-def _smallest(comparison: Comparison) -> Iterator[EpsilonShown]:
-    for name, adversaries in epsilons(comparison):
-        if adversaries:
-            yield EpsilonShown(
-                sensitive=name,
-                adversaries=tuple(adversary_of(definition.model) for _, definition in adversaries),  # type: ignore[arg-type]
-                levels=tuple(row.node for row in comparison.rows),
-                values=tuple(
-                    tuple(_epsilon_text(row.values[i][0].value) for i, _ in adversaries) for row in comparison.rows
-                ),
-            )
-
-
-def _grants_shown(comparison: Comparison) -> Iterator[GrantShown]:
-    for grant in granted(comparison):
-        none = grant.implied.epsilon is None or grant.implied.epsilon == math.inf
-        yield GrantShown(
-            requirement=grant.definition,
-            sensitive=grant.sensitive,
-            adversary=grant.adversary,
-            epsilon=None if none else _epsilon_text(grant.implied.epsilon),
-            why=grant.implied.why,
-            satisfied=None if grant.satisfied is None else _epsilon_text(grant.satisfied),
-        )
-
-
-def _epsilon_text(value: Any) -> str:
-    number = number_json(value)
-    if number is None or isinstance(number, str):
-        return number or "-"
-    return f"{number:.4g}" if number < LARGE else f"{number:,.0f}"

@@ -10,6 +10,7 @@ from qblock.errors import counted
 from qblock.lattice import Node
 from qblock.metrics.formulas import Query
 from qblock.results.report import QueryShown, WorkloadShown
+from qblock.search.boxes.recoded import Recoded
 from qblock.search.task import Task
 from qblock.search.utility import Metrics
 from qblock.search.workload import workload_of
@@ -19,15 +20,20 @@ WORST = 10
 """Queries that are named."""
 
 
-def read_workload(task: Task, node: Node | None) -> WorkloadShown | None:
-    """The errors of the workload that the spec names at a node. None without one, or without a node."""
+def read_workload(task: Task, node: Node | None, recoded: Recoded | None = None) -> WorkloadShown | None:
+    """The errors of the workload that the spec names at a node, or in a recoding map where one is given. None without
+    one, or without a node or a map."""
     search = task.spec.search
-    if node is None or (search.workload is None and search.choose_by != "query_error"):
+    if (node is None and recoded is None) or (search.workload is None and search.choose_by != "query_error"):
         return None
-    answers = Metrics(task).answers(task.assess(node))
+    if recoded is not None:
+        answers = recoded.answers()
+    else:
+        assert node is not None
+        answers = Metrics(task).answers(task.assess(node))
     errors, words = answers.errors, _in_words(task)
     return WorkloadShown(
-        levels=node,
+        levels=node if recoded is None else None,
         queries=len(errors),
         drawn=not isinstance(search.workload, WrittenWorkload),
         median=float(np.median(errors)),

@@ -300,21 +300,21 @@ class RightShown(Shown):
 
 class EpsilonShown(Shown):
     """The smallest epsilon about a sensitive attribute, against each adversary of epsilon-privacy, that the whole of a
-    node satisfies: for each of `levels` a row of `values`, as text."""
+    node, or of a recoding map, satisfies: for each of `levels` (None of a map) a row of `values`, as text."""
 
     sensitive: str
     adversaries: tuple[str, ...]
-    levels: tuple[Levels, ...]
+    levels: tuple[Levels | None, ...]
     values: tuple[tuple[str, ...], ...]
 
 
 class CurveShown(Shown):
-    """The smallest epsilon about a sensitive attribute at one node, by the stubbornness of an adversary (EP, Figure
-    2a). adversary: in words; stubbornness: as text, the last one `inf` where the class has that; values: one each,
-    None where no epsilon is large enough."""
+    """The smallest epsilon about a sensitive attribute at one node, or in a recoding map (levels None), by the
+    stubbornness of an adversary (EP, Figure 2a). adversary: in words; stubbornness: as text, the last one `inf` where
+    the class has that; values: one each, None where no epsilon is large enough."""
 
     sensitive: str
-    levels: Levels
+    levels: Levels | None
     adversary: str
     stubbornness: tuple[str, ...]
     values: tuple[Real | None, ...]
@@ -334,12 +334,13 @@ class GrantShown(Shown):
 
 
 class BeliefShown(Shown):
-    """What somebody who knows a population comes to believe about a sensitive attribute at a node. people: of the
+    """What somebody who knows a population comes to believe about a sensitive attribute at a node, or from the blocks
+    of a recoding map (levels None). people: of the
     table; breach, positive, negative, moved: how many of them are concerned; sentences: all of it in words."""
 
     sensitive: str
     prior: str
-    levels: Levels
+    levels: Levels | None
     people: int
     breach: int
     positive: int
@@ -361,10 +362,10 @@ class QueryShown(Shown):
 
 
 class WorkloadShown(Shown):
-    """The errors of count queries at a node, of the source as it is now. drawn: whether they were drawn, or written in
-    the spec; worst_queries: those with the largest error, the worst first."""
+    """The errors of count queries at a node, or in a recoding map (levels None), of the source as it is now. drawn:
+    whether they were drawn, or written in the spec; worst_queries: those with the largest error, the worst first."""
 
-    levels: Levels
+    levels: Levels | None
     queries: int
     drawn: bool
     median: Real

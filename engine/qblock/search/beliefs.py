@@ -7,17 +7,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from qblock.bayes import Believed, Change, Disclosed, Joint, Thresholds, believed
-from qblock.blocks import Reference, number_keys
+from qblock.blocks import Ints, Reference, number_keys
 from qblock.errors import InputError, ParameterError, choices, quoted
 from qblock.lattice import Node
 from qblock.search.assessment import number_json
 from qblock.search.task import Task
-from qblock.source.known_population import OF_SOURCE, KnownPopulation, of_source
+from qblock.source.known_population import OF_SOURCE, Depth, KnownPopulation, depths_of, of_source
+
+if TYPE_CHECKING:
+    from qblock.search.boxes.recoded import Recoded
 
 WRITTEN = re.compile(r"[+-]?\d{1,40}(\.\d{1,40})?(/\d{1,40}|e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 """Numbers as people write them; none that takes long to be read."""
@@ -125,9 +128,49 @@ class BayesAdversary:
         return cls(os.fspath(prior), Thresholds(**exact))
 
 
-def beliefs_at(task: Task, node: Node, adversary: BayesAdversary) -> list[dict[str, Any]]:
+class BlocksOfNode:
+    """The blocks of a node."""
+
+    def __init__(self, task: Task, node: Node) -> None:
+        self._hierarchies, self._node = task.source.hierarchies, node
+        self.depths: Sequence[Depth] = depths_of(task.source, node)
+
+    def of(self, leaves: Ints) -> Ints:
+        """int64[L]: the block that each combination of leaves is in, by a number."""
+        # One more than there are: the leaf of values that are only `*`.
+        codes = [
+            np.append(hierarchy.codes[level], hierarchy.codes[level][0])
+            for hierarchy, level in zip(self._hierarchies, self._node, strict=True)
+        ]
+        shown = np.stack([code[column] for code, column in zip(codes, leaves.T, strict=True)], axis=1)
+        return number_keys(shown.astype(np.int64))[0]
+
+
+class BlocksOfMap:
+    """The blocks of a recoding map, those included that it suppresses."""
+
+    def __init__(self, recoded: Recoded) -> None:
+        self._tree = recoded.specialized.tree
+        self._sizes = np.array([ladder.size for ladder in self._tree.ladders])
+        leaves = self._tree.fact("leaves", recoded.specialized.boxes)
+        shown = zip((leaves == 1).all(axis=0).tolist(), (leaves == self._sizes).all(axis=0).tolist(), strict=True)
+        self.depths: Sequence[Depth] = [Depth(each, whole, "of the map") for each, whole in shown]
+
+    def of(self, leaves: Ints) -> Ints:
+        """As of a node. A value that is only `*` is in the block of any other."""
+        known = np.where(leaves < self._sizes, leaves, 0)
+        return number_keys(self._tree.assign(known)[:, None])[0]
+
+
+Placing = BlocksOfNode | BlocksOfMap
+
+
+def beliefs_at(
+    task: Task, node: Node, adversary: BayesAdversary, recoded: Recoded | None = None
+) -> list[dict[str, Any]]:
     """What is believed of the people of a node, all of its blocks published, for each sensitive attribute that the
-    prior knows, as JSON. Raises InputError, and InconsistentPrior with counts alone."""
+    prior knows, as JSON. recoded: a map, whose blocks are published instead. Raises InputError, and InconsistentPrior
+    with counts alone."""
     source, spec = task.source, task.spec
     if spec.count == "entities":
         raise InputError(
@@ -138,25 +181,20 @@ def beliefs_at(task: Task, node: Node, adversary: BayesAdversary) -> list[dict[s
         raise InputError("the beliefs of an adversary are about sensitive attributes, and there is none; name one")
     population = KnownPopulation(source, adversary.prior)
     names = list(source.sensitives)
-    return [_beliefs_about(task, node, adversary, population, names.index(name)) for name in population.sensitives]
+    placing: Placing = BlocksOfNode(task, node) if recoded is None else BlocksOfMap(recoded)
+    return [_beliefs_about(task, placing, adversary, population, names.index(name)) for name in population.sensitives]
 
 
 def _beliefs_about(
-    task: Task, node: Node, adversary: BayesAdversary, population: KnownPopulation, sensitive: int
+    task: Task, placing: Placing, adversary: BayesAdversary, population: KnownPopulation, sensitive: int
 ) -> dict[str, Any]:
     source = task.source
     name = list(source.sensitives)[sensitive]
     mine = of_source(source, sensitive)
-    theirs = population.combinations(name).placed(source, node, adversary.prior)
+    theirs = population.combinations(name).placed(source, placing.depths, adversary.prior)
     keys = np.concatenate([mine.keys, theirs.keys])
     leaves, first = number_keys(keys)
-    # One more than there are: the leaf of values that are only `*`.
-    codes = [
-        np.append(hierarchy.codes[level], hierarchy.codes[level][0])
-        for hierarchy, level in zip(source.hierarchies, node, strict=True)
-    ]
-    shown = np.stack([code[column] for code, column in zip(codes, keys[first].T, strict=True)], axis=1).astype(np.int64)
-    blocks, _ = number_keys(shown)
+    blocks = placing.of(keys[first])
     rows = len(mine.keys)
     domain = (*source.sensitives[name].reference.domain, *theirs.beyond)
     beliefs = believed(

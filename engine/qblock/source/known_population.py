@@ -34,6 +34,23 @@ DIGITS = 18
 """Of a weight, before and after the point."""
 
 
+@dataclass(frozen=True)
+class Depth:
+    """How deep blocks show a quasi-identifier. each: every value by itself; whole: all as one; where: in words."""
+
+    each: bool
+    whole: bool
+    where: str
+
+
+def depths_of(source: SourceTable, node: Node) -> list[Depth]:
+    """Those of a node."""
+    return [
+        Depth(level == 0, level == hierarchy.height, f"at level {level}")
+        for hierarchy, level in zip(source.hierarchies, node, strict=True)
+    ]
+
+
 @dataclass(frozen=True, eq=False)
 class Combinations:
     """A population by combinations: keys int64[R, Q], leaf codes of the quasi-identifiers, -1 for a value that no
@@ -45,26 +62,27 @@ class Combinations:
     weight: Any
     beyond: tuple[str | None, ...] = ()
 
-    def placed(self, source: SourceTable, node: Node, prior: str) -> Combinations:
-        """Those that a block of the node may hold: an uncovered value is a block of its own at level 0, which nobody in
-        the source is in, and in the one block at `*`. Raises InputError for one at a level between."""
+    def placed(self, source: SourceTable, depths: Sequence[Depth], prior: str) -> Combinations:
+        """Those that a block may hold: an uncovered value is a block of its own where each value is, which nobody in
+        the source is in, and in the one block at `*`. depths: of each quasi-identifier in the blocks. Raises InputError
+        for one between."""
         kept = np.ones(len(self.keys), dtype=bool)
         keys = self.keys.copy()
-        for i, (name, hierarchy, level) in enumerate(
-            zip(source.quasi_identifiers, source.hierarchies, node, strict=True)
+        for i, (name, hierarchy, depth) in enumerate(
+            zip(source.quasi_identifiers, source.hierarchies, depths, strict=True)
         ):
             lost = self.keys[:, i] < 0
             if not lost.any():
                 continue
-            if level == 0:
+            if depth.each:
                 kept &= ~lost
-            elif level == hierarchy.height:
+            elif depth.whole:
                 keys[lost, i] = len(hierarchy.leaves)  # a leaf of its own, which is nobody's in the source
             else:
                 rows = int(np.count_nonzero(lost))
                 raise InputError(
                     f"--prior {prior}: {rows:,} of its {len(lost):,} combinations have a value of {name} that its "
-                    f"hierarchy does not cover, so their block at level {level} is unknown. Add the values to the "
+                    f"hierarchy does not cover, so their block {depth.where} is unknown. Add the values to the "
                     "hierarchy (`qblock hierarchy build` writes it as a file), or remove them"
                 )
         return Combinations(keys[kept], self.values[kept], self.weight[kept], self.beyond)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qblock.lattice import Node
-from qblock.report.drawings import Mark, curves, heat_map, lattice
+from qblock.report.drawings import Mark, curves, heat_map, lattice, place_text
 from qblock.report.pages.maps import PAGES as MAPS
 from qblock.report.pages.maps import gain, map_changes
 from qblock.report.parts import Code, Figure, Page, Part, Picture, Points, Table, Text, figures, share
@@ -27,6 +27,16 @@ NO_POPULATION = (
 NO_WORKLOAD = (
     "No count query is named, or no node satisfies the spec. Write `search: {workload: {queries: 200}}`, or a list of "
     "your own queries in place of the mapping. This page then says how wrong their answers are."
+)
+EPSILON = (
+    "Epsilon bounds the factor by which somebody's being in the table changes what is believed of them; 1 is no "
+    "change. A version is held to what the spec asks: these figures compare it with another definition."
+)
+ADVERSARIES = (
+    "Class I knows the prior, and believes it as firmly as if it came from so many people (the stubbornness).",
+    "Class II is as firm, and its prior may be anything.",
+    "Class III knows the prior and is infinitely firm.",
+    "Class IV is infinitely firm with any prior: nothing helps against it.",
 )
 COMPARED = (
     "Readers {} a recoding map, in which blocks have levels of their own. The nodes below are no part of it: they are "
@@ -224,26 +234,17 @@ def epsilon_page(report: Report) -> Sequence[Part]:
     of = report.inside
     if not of.epsilon:
         return (Text("No column is sensitive, or no node satisfies the spec: there is nothing to weigh."),)
-    content: list[Part] = [
-        Text(
-            "Epsilon bounds the factor by which being in the table changes what is believed of a person: 1 is no "
-            "change, and less is better. The earlier beliefs of an adversary of class I or II weigh as much as so "
-            "many people (the stubbornness). For class I they are known; for class II they may be anything. Classes "
-            "III and IV weigh them infinitely. For class III they are known; for class IV they may be anything, and "
-            "nothing helps against it."
-        )
-    ]
+    content: list[Part] = [Text(EPSILON), Points("Adversaries", ADVERSARIES)]
     for shown in of.epsilon:
-        rows = [
-            (",".join(map(str, levels)), *values) for levels, values in zip(shown.levels, shown.values, strict=True)
-        ]
+        rows = [(place_text(levels), *values) for levels, values in zip(shown.levels, shown.values, strict=True)]
         numbers = tuple(range(1, len(shown.adversaries) + 1))
-        caption = f"Smallest epsilon of {shown.sensitive} at the chosen and the minimal nodes, by adversary"
+        where = "in the blocks of the map" if shown.levels[0] is None else "at the chosen and the minimal nodes"
+        caption = f"Smallest epsilon of {shown.sensitive} {where}, by adversary"
         instead = (
             "Each cell says its epsilon, and deeper ones have a larger one (up to 100); inf: none is large enough."
         )
         content.append(Figure(f"{caption}: a map", heat_map(shown, f"{caption}. {instead} A table follows."), instead))
-        content.append(Table(caption, ("node", *shown.adversaries), rows, numbers))
+        content.append(Table(caption, ("at", *shown.adversaries), rows, numbers))
     for name in dict.fromkeys(curve.sensitive for curve in of.curves):
         content += _by_stubbornness(name, [curve for curve in of.curves if curve.sensitive == name])
     return [*content, *_granted(of)]
@@ -251,8 +252,7 @@ def epsilon_page(report: Report) -> Sequence[Part]:
 
 def _by_stubbornness(name: str, shown: Sequence[CurveShown]) -> list[Part]:
     """As Figure 2a of EP."""
-    node = ",".join(map(str, shown[0].levels))
-    caption = f"Smallest epsilon of {name} by stubbornness, at node {node}"
+    caption = f"Smallest epsilon of {name} by stubbornness, at {place_text(shown[0].levels, 'node ')}"
     instead = (
         "Each value is against exactly this stubbornness. Against an adversary who knows the prior, epsilon may rise "
         "or fall with it. Infinite values are signs above the plot, and no points of it."
@@ -283,7 +283,7 @@ def _granted(of: Internal) -> list[Part]:
             for grant in grants
         ]
         columns = ("requirement", "about", "adversary", "grants", "satisfied")
-        caption = "Epsilon that each requirement grants, whatever the table, and the largest that these nodes reach"
+        caption = "Epsilon that each requirement grants, whatever the table, and the largest that is reached here"
         content.append(Table(caption, columns, rows, (3, 4)))
     if lost:
         points = [
@@ -306,9 +306,9 @@ def beliefs_page(report: Report) -> Sequence[Part]:
 
 
 def _belief_title(belief: BeliefShown) -> str:
-    node = ",".join(map(str, belief.levels))
+    at = place_text(belief.levels, "node ")
     whose = "the source itself" if belief.prior == "table" else belief.prior
-    return f"Beliefs about {belief.sensitive} at node {node}, of somebody who knows the population ({whose})"
+    return f"Beliefs about {belief.sensitive} at {at}, of somebody who knows the population ({whose})"
 
 
 def workload_page(report: Report) -> Sequence[Part]:
@@ -316,21 +316,14 @@ def workload_page(report: Report) -> Sequence[Part]:
     of = report.inside.workload
     if of is None:
         return (Text(NO_WORKLOAD),)
-    node, which = ",".join(map(str, of.levels)), "drawn" if of.drawn else "written in the spec"
+    at, which = place_text(of.levels, "node "), "drawn" if of.drawn else "written in the spec"
     content: list[Part] = [
         Text(
-            f"{of.queries:,} count queries ({which}) are answered from node {node} as an analyst would. The rows of a "
+            f"{of.queries:,} count queries ({which}) are answered from {at} as an analyst would. The rows of a "
             "block are spread evenly over the values of its labels. An error is a share of the true count, or of a "
             "thousandth of the rows if that is more."
         )
     ]
-    if report.inside.lattice.published is None and report.published is not None:
-        content.append(
-            Text(
-                "Readers see a recoding map. This is the node that a search takes; `qblock compare SPEC --recoding "
-                "both` has the error of a map."
-            )
-        )
     content.append(Text(f"The error is {_percent(of.median)} in the median and {_percent(of.worst)} at worst."))
     rows = [
         (f"{query.number}", query.query, f"{query.true:,}", f"{query.expected:,.1f}", _percent(query.error))
@@ -384,10 +377,10 @@ PAGES = (
     *MAPS,
     Page("changes", "What if", changes_page, internal=True),
     Page("lattice", "The lattice", lattice_page, internal=True),
-    Page("epsilon", "Epsilon", epsilon_page, internal=True),
     Page("beliefs", "Beliefs", beliefs_page, internal=True),
     Page("workload", "Count queries", workload_page, internal=True),
     Page("versions", "Versions", versions_page, internal=True),
     Page("rights", "Rights", rights_page, internal=True),
     Page("spec", "Spec", spec_page, internal=True),
+    Page("epsilon", "Appendix: epsilon", epsilon_page, internal=True),
 )

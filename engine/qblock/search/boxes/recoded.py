@@ -15,7 +15,8 @@ from qblock.blocks import Ints
 from qblock.errors import QblockError
 from qblock.frequency import FrequencySets
 from qblock.lattice import Node
-from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves
+from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves, map_answers
+from qblock.metrics.formulas import Answers
 from qblock.metrics.registry import BY_NAME, Needs
 from qblock.recoding import Label, Ladder, Tree, replay
 from qblock.search.assessment import Assessment, NodeCounts, same, tightest_of
@@ -110,6 +111,10 @@ class Recoded:
     def metrics(self, names: Sequence[str]) -> dict[str, float]:
         """Metrics by name, those that a map has, in that order."""
         return {name: self._measured(BY_NAME[name].needs).of(name) for name in names if name in MEASURED}
+
+    def answers(self) -> Answers:
+        """Of each query of the workload, from what the map publishes."""
+        return map_answers(self._measured("workload"))
 
     def to_json(self) -> dict[str, Any]:
         """The map as an answer has it: how many boxes, and how much of each attribute is shown at which level."""
