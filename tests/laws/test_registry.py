@@ -106,6 +106,15 @@ def test_every_model_says_in_words_what_it_means(model: type[Model]) -> None:
 
 
 @pytest.mark.parametrize("model", REGISTRY, ids=lambda model: model.name)
+def test_every_model_says_what_it_means_of_rows_where_nobody_knows_whose_they_are(model: type[Model]) -> None:
+    of_rows = in_words(example(model), ["people who look the same"], rows=True)
+    assert of_rows.count("people who look the same") == int(model.about.uses_sensitive)  # the name of a column stays
+    assert not of_rows.startswith("everybody")
+    if model.name == "k_anonymity":
+        assert of_rows == "each row is hidden among at least 4 rows that look the same"
+
+
+@pytest.mark.parametrize("model", REGISTRY, ids=lambda model: model.name)
 def test_every_model_is_audited_with_what_a_table_of_numbers_has(model: type[Model]) -> None:
     case = plain_case([{0: 5, 1: 5}, {0: 3}])
     _, reference = case.engine

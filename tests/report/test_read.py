@@ -179,7 +179,10 @@ def test_similar_values_are_found_by_the_taxonomy_of_the_spec(make_job: MakeJob)
 def test_whose_a_row_is(make_job: MakeJob) -> None:
     job = visits(make_job)
     job.run()
-    assert "does not say whose" in read_report(job.spec).shown.whose
+    shown = read_report(job.spec).shown
+    assert "does not say whose" in shown.whose
+    said = [guarantee.in_words for guarantee in shown.guarantees]
+    assert said == ["each row is hidden among at least 2 rows that look the same"]
 
 
 def test_people_are_counted_where_a_row_is_a_person(make_job: MakeJob) -> None:
@@ -195,6 +198,7 @@ def test_people_are_counted_where_a_row_is_a_person(make_job: MakeJob) -> None:
     job.run()
     shown = read_report(job.spec).shown
     assert shown.whose == "A row is a person."
+    assert shown.guarantees[0].in_words == "everybody is hidden among at least 2 people who look the same"
     assert "of 36 people" in next(one.sentence for one in shown.attacks if one.attack == "homogeneity")
     assert "person" not in {column.name for column in shown.columns}
 

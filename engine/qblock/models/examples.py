@@ -33,11 +33,23 @@ def in_setting(model: type[Model], setting: Setting, reference: Reference) -> Mo
     return example(model, **{name: Fraction(v) if name in exact else v for name, v in given.items()})
 
 
-def in_words(model: Model, sensitive: Iterable[str] = (), *, groups: bool = False) -> str:
-    """What a model asks, in plain words (About.meaning). groups: of k-anonymity, whether of so many groups, too."""
+OF_ROWS = {
+    "everybody is hidden among at least {k} people who": "each row is hidden among at least {k} rows that",
+    "everybody looks": "each row looks",
+    "people who look the same": "rows that look the same",
+}
+"""What a meaning says of a table that does not tell whose a row is."""
+
+
+def in_words(model: Model, sensitive: Iterable[str] = (), *, groups: bool = False, rows: bool = False) -> str:
+    """What a model asks, in plain words (About.meaning). groups: of k-anonymity, whether of so many groups, too; rows:
+    whether it is not known who a row is about, so that rows are spoken of instead of people."""
     given = {n: decimal_text(v) if isinstance(v, Fraction) else v for n, v in parameters_of(model).items()}
     more = f", of at least {given['k']} households or other groups" if groups else known_in_words(model)
-    return model.about.meaning.format(**given, sensitive=" and ".join(sensitive)) + more
+    meaning = model.about.meaning
+    for people, instead in OF_ROWS.items() if rows else ():
+        meaning = meaning.replace(people, instead)
+    return meaning.format(**given, sensitive=" and ".join(sensitive)) + more
 
 
 def markdown() -> str:

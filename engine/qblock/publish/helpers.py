@@ -416,7 +416,8 @@ def _new_in_words(version: Version, new: int, rows: int) -> str:
 
 
 def _guarantees(spec: Spec, requirement: Requirement, tightest: Tightest) -> list[Row]:
-    said = in_words(requirement.model, requirement.sensitive, groups=requirement.groups)
+    rows_alone = spec.entity is None
+    said = in_words(requirement.model, requirement.sensitive, groups=requirement.groups, rows=rows_alone)
     known = known_to_readers(spec, requirement)
     about = ", ".join(requirement.sensitive) or None
     rows: list[Row] = []
