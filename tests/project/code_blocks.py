@@ -50,7 +50,9 @@ RUN = {
     ("docs/how-to/add-a-model.md", "python"): "tests/project/test_how_to.py",
 }
 for path in (*DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")):
-    if path.parent.name == "tutorials" or not path.name.startswith(("add-", "choose-", "dbt", "first-", "report-", "schedulers")):
+    if path.parent.name == "tutorials" or not path.name.startswith(
+        ("add-", "choose-", "dbt", "first-", "report-", "schedulers")
+    ):
         for language in CODE:
             RUN[path.relative_to(ROOT).as_posix(), language] = "tests/examples/test_pages.py"
 FENCED = re.compile(r"(?m)^```(\w*)[^\n]*\n((?:.*\n)*?)^```$")

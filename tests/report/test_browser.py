@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from collections.abc import Iterator
 from importlib import import_module
@@ -13,10 +15,24 @@ import pytest
 
 from qblock.releases import Release
 from qblock.report import rendered
+from report.in_page import CARDS, CONTRASTS, CUT
 from report.test_frameworks import shown_in, spec_of
-from report.test_render import HOSTILE, internal, report
+from report.test_render import HOSTILE, changed, internal, report
+
+SHEET = 680
+"""Pixels between the margins of a sheet of A4."""
+
+
+def many_columns() -> Any:
+    """With a table of more columns than stand beside each other."""
+    given = report()
+    names = tuple(f"the_column_no_{i}" for i in range(14))
+    sample = changed(given.shown.sample, columns=names, rows=(tuple(f"20-29 or {i}0-{i}9" for i in range(14)),) * 40)
+    return changed(given, published=changed(given.shown, sample=sample))
+
 
 PAGES = {
+    "many columns": many_columns(),
     "for readers": report(),
     "failed": report(holds=False),
     "internal": internal(),
@@ -54,14 +70,43 @@ def test_a_report_in_a_browser(browser: Any, tmp_path: Path, name: str, scheme: 
     found = import_module("axe_playwright_python.sync_playwright").Axe().run(page).response["violations"]
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert min(page.evaluate(CONTRASTS)) >= [4.5]
+    check_cards(page, width)
     assert said == []
     page.close()
 
 
+def check_cards(page: Any, width: int) -> None:
+    """On a phone each cell is below the name of its column; elsewhere the names are above."""
+    cells = page.evaluate(CARDS)
+    assert cells
+    for name, label, within in cells:
+        assert (label, within) == (json.dumps(name, ensure_ascii=False), True) if width < 640 else label == "none"
+    assert page.locator("thead").first.bounding_box()["height"] > 1 or width < 640
+
+
 @pytest.mark.needs("chromium")
-def test_rows_of_a_table_are_looked_for_by_their_words(browser: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_a_report_on_paper(browser: Any, tmp_path: Path, name: str) -> None:
+    """Black on white whatever the screen is, no table cut at the edge, and bars said in words."""
+    (tmp_path / "report.html").write_text(rendered(PAGES[name], "html"), "utf-8")
+    page = browser.new_page(viewport={"width": SHEET, "height": 1000}, color_scheme="dark")
+    page.goto((tmp_path / "report.html").as_uri())
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate(CUT) == []
+    assert min(page.evaluate(CONTRASTS)) >= [4.5]
+    assert page.locator(".said").first.bounding_box()["height"] > 1
+    sheets = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", page.pdf(prefer_css_page_size=True))
+    assert {(round(float(across)), round(float(down))) for across, down in sheets} == {(595, 842)}
+    page.close()
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("width", [390, 1200])
+def test_rows_of_a_table_are_looked_for_by_their_words(browser: Any, tmp_path: Path, width: int) -> None:
     (tmp_path / "report.html").write_text(rendered(internal(), "html"), "utf-8")
-    page = browser.new_page()
+    page = browser.new_page(viewport={"width": width, "height": 900})
     page.goto((tmp_path / "report.html").as_uri())
     rows = "table.filtered tbody tr"
     assert page.locator(rows).count() == 2
@@ -139,5 +184,8 @@ def test_the_page_to_choose_from_answers_to_the_keyboard(browser: Any, choices: 
     violations = import_module("axe_playwright_python.sync_playwright").Axe().run(page).response["violations"]
     assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in violations] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.click("summary:text('Its metrics')")
+    assert min(page.evaluate(CONTRASTS)) >= [4.5]
+    check_cards(page, width)
     assert said == []
     page.close()

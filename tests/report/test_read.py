@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from typing import Any
 
@@ -17,6 +18,7 @@ from qblock.hierarchy.core import TOP
 from qblock.release.retire import retire
 from qblock.report import read_report, rendered
 from qblock.report.drawings import areas
+from qblock.report.read import in_order
 from qblock.results.report import Published
 
 NONE = {"joint": "none"}
@@ -40,6 +42,15 @@ def visits(make_job: MakeJob, **settings: Any) -> Job:
     return make_job(VISITS, {"age": "INTEGER", "cost": "INTEGER"}, accept=ACCEPT, **{**given, **settings})
 
 
+AS_IT_IS = {"age": r"\d+", "sex": "[fm]", "zip": r"\d{5}"}
+"""Values of the source, by column."""
+
+
+def lower_end(label: str) -> float:
+    """`20-29` begins at 20, `>=20` too, and `<20` below all."""
+    return -math.inf if label[:1] in ("<", "*") else float(label.removeprefix(">=").partition("-")[0])
+
+
 def check_figures(job: Job, shown: Published) -> None:
     """Every figure against the rows of the view."""
     rows = job.published()
@@ -54,7 +65,15 @@ def check_figures(job: Job, shown: Published) -> None:
         shares = [n / len(rows) for n in labels.values()]
         assert column.bits == pytest.approx(-sum(share * math.log2(share) for share in shares))
         most = sorted(labels.items(), key=lambda one: (-one[1], one[0]))[:3]
+        if column.name == "age":
+            most.sort(key=lambda one: (one[0] == TOP, lower_end(one[0])))
+        most.sort(key=lambda one: one[0] == TOP)
         assert [(one.label, one.rows) for one in column.labels] == most
+        plain = sum(n for label, n in labels.items() if re.fullmatch(AS_IT_IS[column.name], label))
+        assert column.share_as_is == pytest.approx(plain / len(rows))
+    others = {column.name: column.share_as_is for column in shown.columns if column not in shown.quasi_identifiers}
+    assert set(others.values()) <= {1.0, None}
+    assert {name for name, share in others.items() if share is None} == set(others) - set(names)
     for risk in shown.risk:
         left = [i for i in known if names[i] != risk.column]
         without = Counter(tuple(row[i] for i in left) for row in rows)
@@ -104,6 +123,37 @@ def test_figures_are_those_of_the_published_rows(job: Job) -> None:
     zip_, age = shown.quasi_identifiers
     assert (zip_.before, zip_.after) == ("text", "by the first 4 of 5 digits (3 values)")
     assert (age.before, age.after) == ("a whole number", "in ranges of 20 (2 values)")
+
+
+def test_labels_of_numbers_stand_by_their_lower_ends(make_job: MakeJob) -> None:
+    """Though most rows have the last one."""
+    table = {**VISITS, "age": [9] * 6 + [25] * 9 + [101] * 18 + [55] * 3}
+    job = make_job(
+        table,
+        {"age": "INTEGER", "cost": "INTEGER"},
+        attributes={**QUASI, "sex": "insensitive"},
+        privacy=[{"k_anonymity": {"k": 4}}],
+        search={"node": [1]},
+        suppression_limit=0.2,
+        versions=NONE,
+    )
+    job.run()
+    shown = read_report(job.spec).shown
+    check_figures(job, shown)
+    age, bounds = shown.columns[0], shown.columns[1:3]
+    assert [label.label for label in age.labels] == ["0-9", "20-29", "100-109"]
+    assert [label.rows for label in age.labels] == [6, 9, 18]
+    assert (age.share_as_is, age.share_suppressed) == (0.0, 0.0)
+    assert [bound.share_as_is for bound in bounds] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("ends", "order"), [({"9": "9", "10": "10"}, ["9", "10", "*"]), ({"9": None, "10": None}, ["10", "9", "*"])]
+)
+def test_what_is_hidden_comes_last(ends: dict[str, str | None], order: list[str]) -> None:
+    levels = [{"label": label, "low": low, "high": None, "sort": i} for i, (label, low) in enumerate(ends.items(), 1)]
+    hidden = {"label": "*", "low": "-inf", "high": "inf", "sort": 3}
+    assert in_order([*levels, hidden], ["*", "10", "9"]) == order
 
 
 @pytest.mark.parametrize("node", [[0, 0], [1, 0], [2, 1]])

@@ -88,9 +88,10 @@ def of(model: Any, *values: Any) -> Any:
 
 def report(label: str = "20-29", value: str | None = "flu", name: str = "age", *, holds: bool = True) -> Report:
     column = of(
-        ColumnShown, name, "quasi-identifier", "a whole number", label, label, 2, 0.25, 1.0, (of(Label, label, 3),)
+        ColumnShown, name, "quasi-identifier", "a whole number", label, label, 2, 0.25, 1.0, (of(Label, label, 3),), 0.5
     )
     secret = of(ColumnShown, "disease", "sensitive attribute", "text", "as it is in the source", "as it is", 3)
+    secret = secret.model_copy(update={"share_as_is": 1.0})
     bound = of(ColumnShown, f"{name}_low", f"bound of {name}", None, "the bound, for filters", f"see {name}")
     shown = Published(
         release=label or "r",
@@ -399,6 +400,48 @@ def test_texts_stand_out_from_what_is_behind_them(scheme: int) -> None:
     assert contrast("text", "deepest") >= 4.5
     assert contrast("bar", "page") >= 3
     assert contrast("bar", "all") >= 3
+
+
+def test_a_bar_says_what_readers_see_and_markdown_does_in_words() -> None:
+    text = rendered(report(), "html")
+    row = re.search(r'<th scope="row"><bdi class="s">age</bdi></th>\s*<td class="bar".*?</td>', text, re.DOTALL)
+    assert row is not None
+    pieces = re.findall(r'<title>(.*?)</title><rect class="(\w+)" x="([\d.]+)" width="([\d.]+)"', row[0])
+    assert pieces == [
+        ("as it is in the source: 50.0 %", "plain", "0.00", "50.00"),
+        ("in ranges or coarser labels: 25.0 %", "coarse", "50.00", "25.00"),
+        ("hidden (*): 25.0 %", "hidden", "75.00", "25.00"),
+    ]
+    assert '<span class="said">20-29</span>' in row[0]
+    heads = next(line for line in rendered(report(), "md").splitlines() if line.startswith("| column |"))
+    assert heads == "| column | what readers see | most frequent | role | in the source |"
+    assert "| age | 20-29 | 20-29 | quasi-identifier | a whole number |" in rendered(report(), "md")
+
+
+def test_each_bar_and_drawing_has_a_legend() -> None:
+    """Of whatever has marks of its own, the classes of these; the lines of a plot are named in the drawing."""
+    text = rendered(internal(), "html")
+    parts = re.findall(r"<(table|figure)\b(.*?)</\1>", text, re.DOTALL)
+    drawn = [(kind, part) for kind, part in parts if "<svg" in part]
+    assert {kind for kind, _ in drawn} == {"table", "figure"}
+    for kind, part in drawn:
+        legend = re.search(r'<ul class="legend">(.*?)</ul>', part, re.DOTALL)
+        if legend is None:
+            assert 'class="figure curves"' in part
+            continue
+        named = set(re.findall(r'<rect class="([\w ]*)"', legend[1]))
+        if kind == "table":
+            marks = set(re.findall(r'<rect class="(\w+)"', part.replace(legend[0], "")))
+            assert marks <= named
+        assert len(re.findall("<li>", legend[1])) >= 2
+
+
+def test_a_weight_has_no_more_digits_than_a_person_reads() -> None:
+    given = report()
+    column = of(ColumnShown, "weight", "weight", None, "the share", "not a filter")
+    sample = changed(given.shown.sample, columns=("age", "weight"), rows=(("0.8941176470588236",) * 2, (None, None)))
+    shown = changed(given.shown, columns=(*given.shown.columns, column), sample=sample)
+    assert "| 0.8941176470588236 | 0.89412 |" in rendered(changed(given, published=shown), "md")
 
 
 def test_a_guarantee_that_fails_is_the_verdict() -> None:

@@ -78,6 +78,8 @@ KINDS = {
     "timestamptz": "a date and time",
 }
 SENSITIVE_ROLE = "sensitive attribute"
+OF_SOURCE = (SENSITIVE_ROLE, "insensitive")
+"""Roles of columns of the source that are no quasi-identifiers."""
 MOST_AREAS = 250
 """Areas of a map that are drawn: those with most rows."""
 MOST_BANDS = 16
@@ -378,12 +380,14 @@ def _columns(
                 after=after,
                 how_to_filter=row["how_to_filter"],
                 values=row["values_published"],
+                share_as_is=float(row["source_type"] is not None) if role in OF_SOURCE else None,
             )
             continue
         own = [entry for entry in levels if entry["column_name"] == name]
         rows = {entry["label"]: entry["rows"] for entry in own}
         total = sum(rows.values())
-        order = sorted(rows, key=lambda label: (-rows[label], label))
+        plain = [entry for entry in own if entry["label"] != TOP and 0 in (row["level"], entry["level"])]
+        most = sorted(rows, key=lambda label: (-rows[label], label))[:LABELS]
         yield ColumnShown(
             name=name,
             role=role,
@@ -391,10 +395,19 @@ def _columns(
             after=_after(spec, name, row["level"] if words else None, own, total),
             how_to_filter=row["how_to_filter"],
             values=row["values_published"],
+            share_as_is=sum(entry["rows"] for entry in plain) / total,
             share_suppressed=row["share_suppressed"],
             bits=sum(n / total * math.log2(total / n) for n in rows.values()),
-            labels=tuple(Label(label=label, rows=rows[label]) for label in order[:LABELS]),
+            labels=tuple(Label(label=label, rows=rows[label]) for label in in_order(own, most)),
         )
+
+
+def in_order(levels: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> list[str]:
+    """Labels of one column by their lower ends, where some are of numbers or dates; else as they are given. `*` is
+    last."""
+    ends = [entry for entry in levels if entry["label"] != TOP and (entry["low"], entry["high"]) != (None, None)]
+    place = {entry["label"]: entry["sort"] for entry in levels} if ends else {}
+    return sorted(labels, key=lambda label: (label == TOP, place.get(label, 0)))
 
 
 def _after(spec: Spec, name: str, level: int | None, own: Sequence[Mapping[str, Any]], total: int) -> str:
@@ -471,8 +484,10 @@ def read_map(
     first = sorted(bands, key=lambda label: (-bands[label], label))[:MOST_BANDS]
     shown = [row for row in counted if row["b"] in first]
     shown.sort(key=lambda row: (-row["n"], row["a"], row["b"]))
+    own = [row for row in levels if row["column_name"] == down]
+    place = {label: i for i, label in enumerate(in_order(own, first))}
     areas = []
-    for row in shown[:MOST_AREAS]:
+    for row in sorted(shown[:MOST_AREAS], key=lambda row: place[row["b"]]):
         low, high = ends.get((across, row["a"]), (None, None))
         areas.append(AreaShown(across=row["a"], down=row["b"], low=low, high=high, blocks=row["blocks"], rows=row["n"]))
     rows = sum(row["n"] for row in counted)

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from qblock.printable import printable, printable_json
 from qblock.report.frameworks.pages import framework_pages
 from qblock.report.pages import PAGES
-from qblock.report.parts import Page
+from qblock.report.parts import UNBROKEN, Page
 from qblock.results import report as results
 
 Format = Literal["html", "md", "json"]
@@ -25,8 +25,6 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 LONGEST = 200
 """Characters of a text in a cell; the rest of a longer one is left out."""
 TEMPLATES = Path(__file__).parent / "templates"
-UNBROKEN = 16
-"""Characters of a text in a cell that is not broken."""
 SPECIAL = re.compile(r"([\\`*_\[\]<>|~&]|^[#+-])")
 
 
@@ -90,8 +88,11 @@ def short(text: str) -> str:
 
 
 def _width(text: str | None) -> Markup:
-    """A label of few characters stays in one line: a browser would break 20-39 after the hyphen."""
-    return Markup(' class="s"' if text is None or len(text) <= UNBROKEN else "")
+    """A label of few characters stays in one line: a browser would break 20-39 after the hyphen. One of several words
+    (w) is broken in a table of many columns."""
+    if text is not None and len(text) > UNBROKEN:
+        return Markup("")
+    return Markup(' class="s w"' if text is not None and " " in text else ' class="s"')
 
 
 def markdown(text: str) -> str:

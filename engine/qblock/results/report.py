@@ -28,9 +28,10 @@ class Label(Shown):
 
 class ColumnShown(Shown):
     """A column of the view. before: the kind of its values in the source, in words; after: what readers see instead;
-    labels: those that most rows have; values: how many there are; share_suppressed: of the rows, in which it is `*`;
-    bits: the entropy of its labels, what a reader learns of a row from this column alone; None of a column that is not
-    a quasi-identifier."""
+    labels: those that most rows have, in the order of their numbers or dates where labels have one; values: how many
+    there are; share_as_is: of the rows, in which it is as in the source, None of a column that the source does not
+    have; share_suppressed: in which it is `*`; bits: the entropy of its labels, what a reader learns of a row from this
+    column alone; both None of a column that is not a quasi-identifier."""
 
     name: str
     role: str
@@ -41,6 +42,7 @@ class ColumnShown(Shown):
     share_suppressed: Real | None = None
     bits: Real | None = None
     labels: tuple[Label, ...] = ()
+    share_as_is: Real | None = None
 
 
 class GuaranteeShown(Shown):

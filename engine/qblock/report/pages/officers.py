@@ -20,6 +20,11 @@ LEGEND = (
     ("satisfied frontier", "on the frontier: none has more margin and is as good, or is better and has as much"),
     ("satisfied published", "what readers see"),
 )
+DEPTHS = (
+    ("cell light", "epsilon 1 or less"),
+    ("cell deep", "epsilon 100 or more"),
+    ("cell inf", "no epsilon is large enough"),
+)
 NO_POPULATION = (
     "No population was named. `qblock report --internal --prior schema.table` (or a CSV file of weights) says what "
     "somebody who knows one comes to believe. With the source itself as the population no belief changes."
@@ -243,7 +248,8 @@ def epsilon_page(report: Report) -> Sequence[Part]:
         instead = (
             "Each cell says its epsilon, and deeper ones have a larger one (up to 100); inf: none is large enough."
         )
-        content.append(Figure(f"{caption}: a map", heat_map(shown, f"{caption}. {instead} A table follows."), instead))
+        drawing = heat_map(shown, f"{caption}. {instead} A table follows.")
+        content.append(Figure(f"{caption}: a map", drawing, instead, DEPTHS))
         content.append(Table(caption, ("at", *shown.adversaries), rows, numbers))
     for name in dict.fromkeys(curve.sensitive for curve in of.curves):
         content += _by_stubbornness(name, [curve for curve in of.curves if curve.sensitive == name])

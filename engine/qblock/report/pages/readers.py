@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from qblock.publish.helpers import WEIGHT_ROLE
 from qblock.report.drawings import areas
 from qblock.report.pages import verdict
 from qblock.report.pages.chances import attackers_table, population_parts
-from qblock.report.parts import Figure, Page, Part, Points, Table, Text, counted, figures, share
+from qblock.report.parts import Bar, Figure, Page, Part, Points, Table, Text, counted, figures, share
 from qblock.results.report import AttackShown, ColumnShown, Published, Report, RiskWithout, SizeShown
 
 NAMES = {
@@ -18,24 +19,40 @@ NAMES = {
     "proximity": "proximity: numbers of a block are close to each other",
 }
 
+SEEN = {"plain": "as it is in the source", "coarse": "in ranges or coarser labels", "hidden": "hidden (*)"}
+"""The pieces of a bar, by their marks."""
+
 
 def columns_page(report: Report) -> Sequence[Part]:
     """What a reader sees of each column, before and after, and some published rows."""
     shown = report.shown
     rows = [
-        (column.name, column.role, column.before or "", column.after, _labels(column))
+        (column.name, _seen(column), _labels(column), column.role, column.before or "")
         for column in shown.columns
         if not column.role.startswith("bound of ")
     ]
     bounds = [column.name for column in shown.columns if column.role.startswith("bound of ")]
-    content: list[Part] = [
-        Table("Columns of the view", ("column", "role", "in the source", "what readers see", "most frequent"), rows)
-    ]
+    columns = ("column", "what readers see", "most frequent", "role", "in the source")
+    content: list[Part] = [Table("Columns of the view", columns, rows, legend=list(SEEN.items()))]
     if bounds:
         content.append(Text(f"More columns have the bounds of the labels, for filters: {', '.join(bounds)}."))
     sample = shown.sample
-    content.append(Table("Published rows, spread over the view", sample.columns, sample.rows, first=False))
+    weights = {column.name for column in shown.columns if column.role == WEIGHT_ROLE}
+    written = [
+        [figures(text) if text and name in weights else text for name, text in zip(sample.columns, row, strict=True)]
+        for row in sample.rows
+    ]
+    content.append(Table("Published rows, spread over the view", sample.columns, written, first=False))
     return content
+
+
+def _seen(column: ColumnShown) -> str | Bar:
+    """What readers see, as a bar of shares; in words of a column that is none of the source."""
+    if column.share_as_is is None:
+        return column.after
+    hidden = column.share_suppressed or 0
+    shares = {"plain": column.share_as_is, "coarse": 1 - column.share_as_is - hidden, "hidden": hidden}
+    return Bar([(mark, SEEN[mark], value) for mark, value in shares.items()], column.after)
 
 
 def _labels(column: ColumnShown) -> str:
@@ -161,7 +178,9 @@ def blocks_page(report: Report) -> Sequence[Part]:
         f"{len(of.areas):,} of {of.total:,} pairs of labels, with {share(drawn / of.rows)} of the rows."
     )
     caption = f"Blocks over {of.across} and {of.down}"
-    return (Figure(caption, areas(of, f"{caption}. {len(of.areas):,} of {of.total:,} pairs of labels."), instead),)
+    drawing = areas(of, f"{caption}. {len(of.areas):,} of {of.total:,} pairs of labels.")
+    legend = (("area light", f"few rows for each unit of {of.across}"), ("area", "most rows for each unit of it"))
+    return (Figure(caption, drawing, instead, legend),)
 
 
 PAGES = (

@@ -154,18 +154,22 @@ if (typeof document !== "undefined") {
   const answer = (holds) => {
     const rows = at("columns"), highest = most(), costs = finer(data, holds, highest, metric(), node);
     rows.replaceChildren(...data.columns.map((column, i) => {
-      const row = element("tr", null), name = element("th", null, { scope: "row" }), drawn = element("td", null, { class: "bar" });
+      const row = element("tr", null), name = element("th", null, { scope: "row" }), drawn = element("td", null, { class: "bar", "data-label": "detail" });
       const level = data.levels[i][node];
       const cost = costs[i] === null ? "nothing more to show" : costs[i] < 0 ? "no choice that holds shows more" :
         `${column.words[level - 1]}: ${lost(data, metric(), node, costs[i])}; smallest group ${data.smallest[costs[i]].toLocaleString("en")}`;
       name.append(element("bdi", column.name));
       drawn.append(bar(i, node));
-      row.append(name, element("td", words(i, node)), drawn, element("td", cost, { "data-label": "one level more" }));
+      row.append(name, element("td", words(i, node), { "data-label": "readers see" }), drawn, element("td", cost, { "data-label": "one level more" }));
       return row;
     }));
     at("metrics").replaceChildren(...data.metrics.map((of) => {
       const row = element("tr", null);
-      row.append(element("th", of.name.replace(/_/g, " "), { scope: "row" }), element("td", shortest(of.values[node]), { class: "n" }), element("td", of.meaning));
+      row.append(
+        element("th", of.name.replace(/_/g, " "), { scope: "row" }),
+        element("td", shortest(of.values[node]), { class: "n", "data-label": "value" }),
+        element("td", of.meaning, { "data-label": "meaning" }),
+      );
       return row;
     }));
     at("yaml").textContent = lines(data, asked(), node);

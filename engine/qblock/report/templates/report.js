@@ -1,5 +1,5 @@
 for (const picture of document.querySelectorAll("svg.lattice")) {
-  const marks = [...picture.querySelectorAll("circle")], said = picture.parentElement.querySelector("output");
+  const marks = [...picture.querySelectorAll("circle")], said = picture.closest("figure").querySelector("output");
   let at = Math.max(0, marks.findIndex((mark) => mark.classList.contains("chosen")));
   const show = (next) => {
     marks[at].classList.remove("at");
