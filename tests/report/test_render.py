@@ -413,7 +413,7 @@ def test_a_bar_says_what_readers_see_and_markdown_does_in_words() -> None:
         ("hidden (*): 25.0 %", "hidden", "75.00", "25.00"),
     ]
     assert '<span class="said">20-29</span>' in row[0]
-    heads = next(line for line in rendered(report(), "md").splitlines() if line.startswith("| column |"))
+    heads = next(line for line in rendered(report(), "md").splitlines() if line.startswith("| column | what"))
     assert heads == "| column | what readers see | most frequent | role | in the source |"
     assert "| age | 20-29 | 20-29 | quasi-identifier | a whole number |" in rendered(report(), "md")
 
