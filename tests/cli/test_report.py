@@ -88,6 +88,25 @@ def test_a_report_in_the_order_of_a_document(folder: Path, capsys: pytest.Captur
     assert {section["answered"] for section in framework["sections"]} == {"figure", "gap"}
 
 
+def test_a_declared_threshold_is_said_in_a_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["release", "release.yaml", "--quiet"]) == 0
+    for threshold, said in (("1", "the threshold is met"), ("0.0001", "THE THRESHOLD IS NOT MET")):
+        (folder / "release.yaml").write_text(SPEC + f"report: {{threshold: {threshold}}}\n")
+        capsys.readouterr()
+        assert run(["report", "release.yaml", "-o", "report.html"]) == 0
+        line = "Report of version 1 of patients in report.html: all guarantees hold"
+        assert capsys.readouterr().out == f"{line}, {said}\n"
+
+
+def test_a_population_that_is_too_small_is_bad_input(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["release", "release.yaml", "--quiet"]) == 0
+    (folder / "release.yaml").write_text(SPEC + "report: {population: {size: 239}}\n")
+    assert run(["report", "release.yaml", "-o", "report.html"]) == 2
+    said = "".join(capsys.readouterr().err.splitlines())
+    assert "release.yaml:13: report.population.size: 239 people are fewer than the 240 of the table" in said
+    assert not (folder / "report.html").exists()
+
+
 def test_what_cannot_be_written_is_said_before_anything_is_read(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

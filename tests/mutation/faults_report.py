@@ -265,7 +265,7 @@ REPORT: tuple[Mutation, ...] = (
         "estimate/uniqueness.py",
         "people = min(people, sample.unique + sample.population - sample.rows)",
         "people = people",
-        tests=(f"{UNIQUENESS}::test_estimates_are_of_people_who_are_there",),
+        tests=(f"{UNIQUENESS}::test_no_more_are_unique_than_may_be",),
     ),
     Mutation(
         "spec: a population has both a size and a fraction",

@@ -164,6 +164,16 @@ def test_estimates_are_of_people_who_are_there(blocks: dict[int, int], more: int
         assert told.share is None or 0 <= told.share <= 1
 
 
+def test_no_more_are_unique_than_may_be() -> None:
+    """Of 12 people one is known to be in the table alone, and one is not in it; the model would say three or four."""
+    sample = sample_from({1: 1, 2: 5}, 12)
+    expected = pitman(sample)
+    assert expected is not None
+    assert expected > 3
+    (told,) = [one for one in estimates(sample) if one.name == "pitman"]
+    assert (told.people, told.share) == (2, 1)
+
+
 def test_without_uniques_there_are_none() -> None:
     assert estimates(sample_from({2: 5, 9: 1}, 1000)) == tuple(
         Estimate(name, 0.0, None) for name in ("pitman", "zayatz", "snb")

@@ -359,6 +359,9 @@ class ReportFile:
         if reported.version is None:
             return f"Report of release {reported.release} before its first version in {self.path}"
         verdict = "all guarantees hold" if reported.holds else "NOT ALL GUARANTEES HOLD"
+        threshold = reported.shown.threshold
+        if threshold is not None:
+            verdict += ", the threshold is met" if threshold.met else ", THE THRESHOLD IS NOT MET"
         if reported.framework is not None:
             verdict += f"; {reported.framework.summary}"
         return f"Report of version {reported.version} of {reported.release} in {self.path}: {verdict}"
