@@ -11,8 +11,51 @@ UNIQUENESS = "tests/report/test_uniqueness.py"
 VERDICT = "tests/report/test_verdict.py"
 INTERNAL = "tests/report/test_internal.py"
 FRAMEWORKS = "tests/report/test_frameworks.py"
+MAPS = "tests/report/test_maps.py"
 
 REPORT: tuple[Mutation, ...] = (
+    Mutation(
+        "maps: whether one satisfies the spec is asked of its own question",
+        "search/maps.py",
+        "failing | replace(part, model=model).failing(len(failing))",
+        "failing | part.failing(len(failing))",
+        tests=(f"{MAPS}::test_each_map_of_the_frontier_is_what_a_run_with_that_spec_publishes",),
+    ),
+    Mutation(
+        "maps: blocks are those of a new search where readers see a map",
+        "report/maps.py",
+        "recoded = recoded if kept.stated is None else",
+        "recoded = recoded if True else",
+        tests=(f"{MAPS}::test_the_blocks_are_those_that_readers_see",),
+    ),
+    Mutation(
+        "maps: what was left out is not said",
+        "search/maps.py",
+        "            self.left_out.append(question.change)\n",
+        "",
+        tests=(f"{MAPS}::test_what_was_left_out_is_said",),
+    ),
+    Mutation(
+        "maps: suppressed rows are counted among the blocks",
+        "report/maps.py",
+        "np.unique(groups.rows[recoded.kept], return_counts=True)",
+        "np.unique(groups.rows, return_counts=True)",
+        tests=(f"{MAPS}::test_rows_that_are_suppressed_are_said",),
+    ),
+    Mutation(
+        "beliefs: from the node where a map's splits began",
+        "search/beliefs.py",
+        "BlocksOfNode(task, node) if recoded is None else BlocksOfMap(recoded)",
+        "BlocksOfNode(task, node if recoded is None else recoded.specialized.tree.start)",
+        tests=("tests/report/test_map_attacks.py::test_beliefs_are_those_from_the_blocks_that_readers_see",),
+    ),
+    Mutation(
+        "beliefs: a value that no hierarchy covers is in a range of a map",
+        "search/beliefs.py",
+        "zip((leaves == 1).all(axis=0).tolist()",
+        "zip((leaves > 0).all(axis=0).tolist()",
+        tests=("tests/report/test_map_attacks.py::test_a_population_with_values_that_no_hierarchy_covers",),
+    ),
     Mutation(
         "workload: expected counts are those of all rows, suppressed ones among them",
         "search/utility.py",
@@ -46,8 +89,8 @@ REPORT: tuple[Mutation, ...] = (
     Mutation(
         "report: readers get what is internal",
         "report/read.py",
-        "if internal or candidate else None",
-        "if not candidate else None",
+        "    if internal or candidate:\n",
+        "    if not candidate:\n",
         tests=(f"{INTERNAL}::test_internal_pages_are_marked_and_readers_get_none",),
     ),
     Mutation(
@@ -115,7 +158,7 @@ REPORT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "report: the curve of the table prior is of the uniform one",
-        "report/internal.py",
+        "report/epsilon.py",
         '{"adversary": "I", "prior": "table", "at_most": False}',
         '{"adversary": "I", "prior": "uniform", "at_most": False}',
         tests=(f"{INTERNAL}::test_curves_are_those_of_a_comparison_with_each_adversary",),

@@ -203,6 +203,9 @@ def test_the_candidate_is_the_map_that_the_next_run_takes(make_job: MakeJob) -> 
     check_blocks(before.blocks, rows)
     check_blocks(after.blocks, published(job))
     assert before.blocks.blocks > after.blocks.blocks
+    report = read_report(job.spec, candidate=True)
+    assert report.stage == "before its next version"
+    assert "before its next version" in rendered(report, "html")
 
 
 def test_the_candidate_of_versions_that_are_checked_together_keeps_its_map(make_job: MakeJob) -> None:

@@ -260,7 +260,8 @@ def report(
     candidate: Annotated[
         bool,
         typer.Option(
-            "--candidate", help="Write only what --internal adds, before the first version: what a search finds now."
+            "--candidate",
+            help="Write only what --internal adds, before the first version or after it: what the next run takes.",
         ),
     ] = False,
     version: Annotated[
@@ -357,7 +358,7 @@ class ReportFile:
         except OSError as error:
             raise QblockError(f"{self.path}: cannot be written: {error.strerror}; what was there stays") from None
         if reported.version is None:
-            return f"Report of release {reported.release} before its first version in {self.path}"
+            return f"Report of release {reported.release} {reported.stage} in {self.path}"
         verdict = "all guarantees hold" if reported.holds else "NOT ALL GUARANTEES HOLD"
         threshold = reported.shown.threshold
         if threshold is not None:

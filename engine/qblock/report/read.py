@@ -110,7 +110,7 @@ def read_report(
 
     Reads the view, its helper views, and the files of taxonomies that the spec names; nothing else, so that a reader's
     login suffices. internal: with what only whoever runs the job may see, which is read from the source and the ledger;
-    candidate: of that alone, before anything is published; version: with `internal`, of a version that is kept, read
+    candidate: of that alone, of what the next run takes; version: with `internal`, of a version that is kept, read
     from its private copy; prior: with the beliefs of whoever knows this population (as of `audit`); framework: in the
     order of this document. Raises InputError where a helper view is missing, for a version that is not kept and for a
     framework that is none, Refused where nothing is published.

@@ -458,6 +458,14 @@ class Report(Answer):
         return None if self.published is None else self.published.version
 
     @property
+    def stage(self) -> str:
+        """What it is of, in words."""
+        if self.published is not None:
+            return f"version {self.published.version}"
+        later = self.internal is not None and any(run.version is not None for run in self.internal.runs)
+        return "before its next version" if later else "before its first version"
+
+    @property
     def holds(self) -> bool | None:
         """Whether all guarantees hold in the rows that the version shows."""
         return None if self.published is None else all(guarantee.holds for guarantee in self.published.guarantees)
