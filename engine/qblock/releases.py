@@ -335,7 +335,7 @@ class Release:
         alone, so that a reader's login suffices. Raises InputError where a helper view is missing.
 
         internal: with margins, lattice, versions, rights and spec, for whoever runs the job; candidate: with these
-        alone, before the first version; version: with `internal`, of an older version that is kept; prior: with the
+        alone, of what the next run takes; version: with `internal`, of an older version that is kept; prior: with the
         beliefs of whoever knows this population, as of `audit`; framework: in the order of a document: `ema`, `hipaa`,
         `wp29`, `sp800-188`, `iso27559` or `tehdas`. Raises InputError for version or prior in a report for readers, for
         a version that is not kept and for a framework that is none.

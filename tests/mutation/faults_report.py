@@ -50,6 +50,16 @@ REPORT: tuple[Mutation, ...] = (
         tests=("tests/report/test_map_attacks.py::test_beliefs_are_those_from_the_blocks_that_readers_see",),
     ),
     Mutation(
+        "epsilon: of a map's blocks that no run publishes, too",
+        "report/epsilon.py",
+        "Passing(counts.keys[~counts.failing])",
+        "Passing(counts.keys)",
+        tests=(
+            "tests/report/test_map_attacks.py"
+            "::test_blocks_that_fail_the_spec_now_tell_nothing_since_no_run_publishes_them",
+        ),
+    ),
+    Mutation(
         "beliefs: a value that no hierarchy covers is in a range of a map",
         "search/beliefs.py",
         "zip((leaves == 1).all(axis=0).tolist()",

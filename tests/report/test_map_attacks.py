@@ -14,7 +14,7 @@ from qblock.errors import InputError
 from qblock.report import read_report, rendered
 from qblock.report.internal import read_internal
 from qblock.results.report import CurveShown, EpsilonShown
-from report.test_maps import PEOPLE, QUASI, ROWS, blocks_of, covered, people, published
+from report.test_maps import PEOPLE, QUASI, ROWS, blocks_of, covered, models, people, published
 
 VALUES = ("flu", "heart", "cancer")
 Block = tuple[str, str]
@@ -75,7 +75,9 @@ def places(blocks: dict[Block, Counter[str]]) -> dict[tuple[int, str], Block]:
     return found
 
 
-def believed(blocks: dict[Block, Counter[str]], weight: dict[tuple[int, str, str], int]) -> dict[str, int]:
+def believed(
+    blocks: dict[Block, Counter[str]], weight: dict[tuple[int, str, str], int], among_them: set[Block] | None = None
+) -> dict[str, int]:
     """People by what becomes of the beliefs about them, by Theorem 3.1 of l-diversity, one after the other."""
     place = places(blocks)
     of_block: dict[Block, Counter[str]] = defaultdict(Counter)
@@ -84,6 +86,8 @@ def believed(blocks: dict[Block, Counter[str]], weight: dict[tuple[int, str, str
     counts: Counter[str] = Counter()
     for age, town, own in zip(*PEOPLE.values(), strict=True):
         block = place[age, town]
+        if among_them is not None and block not in among_them:
+            continue
         total, everybody = sum(weight[age, town, value] for value in VALUES), sum(of_block[block].values())
         prior = {value: Fraction(weight[age, town, value], total) for value in VALUES}
         among = {value: Fraction(of_block[block][value], everybody) for value in VALUES}
@@ -123,6 +127,26 @@ def test_beliefs_are_those_from_the_blocks_that_readers_see(make_job: MakeJob) -
     assert expected["negative"] > 0
     text = rendered(read_report(job.spec, internal=True, prior=str(path)), "md")
     assert "Beliefs about ill at the map, of somebody who knows the population" in text
+
+
+def test_blocks_that_fail_the_spec_now_tell_nothing_since_no_run_publishes_them(make_job: MakeJob) -> None:
+    job = people(make_job)
+    path, weight = population(job.folder)
+    blocks = blocks_of(published(job))
+    passing = {block: values for block, values in blocks.items() if sum(values.values()) >= 11}
+    assert 0 < len(passing) < len(blocks)
+    job.settings["privacy"] = models(11)
+    inside = read_internal(job.spec, prior=str(path))
+    table = {value: n / ROWS for value, n in Counter(PEOPLE["ill"]).items()}
+    assert told(inside.epsilon[0], "III table") == pytest.approx(least_epsilon(passing, table), rel=1e-3)
+    assert at_infinity(inside.curves, "A_c, table's prior") == pytest.approx(least_epsilon(passing, table))
+    assert least_epsilon(passing, table) < least_epsilon(blocks, table)
+    (shown,) = inside.beliefs
+    everybody, expected = believed(blocks, weight), believed(blocks, weight, set(passing))
+    assert shown.people == sum(sum(values.values()) for values in passing.values())
+    assert {name: getattr(shown, name) for name in expected} == expected != everybody
+    job.settings["privacy"] = models(ROWS)
+    assert read_internal(job.spec).epsilon == ()
 
 
 def test_a_population_with_values_that_no_hierarchy_covers(make_job: MakeJob) -> None:

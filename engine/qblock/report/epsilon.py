@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
-from qblock.blocks import Reference
+import numpy as np
+
+from qblock.blocks import Ints, Reference, number_keys
 from qblock.errors import ParameterError
 from qblock.lattice import Node
 from qblock.models import EpsilonPrivacy
 from qblock.models.ratios import double
 from qblock.results.report import CurveShown, EpsilonShown, GrantShown, LatticeShown
-from qblock.search.assessment import number_json
+from qblock.search.assessment import NodeCounts, number_json
 from qblock.search.boxes.recoded import Recoded
 from qblock.search.compare import Comparison, Definition, adversary_of, compare, tightest
 from qblock.search.compare_results import epsilons, granted
@@ -45,15 +48,32 @@ class Weighed:
     curves: tuple[CurveShown, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Passing:
+    """Picks blocks out of the counts of a node. keys: int64[B, Q], theirs."""
+
+    keys: Ints
+
+    def __call__(self, counts: NodeCounts) -> NodeCounts:
+        number, _ = number_keys(np.concatenate([self.keys, counts.keys]))
+        return counts.select(np.isin(number[len(self.keys) :], number[: len(self.keys)]))
+
+
 def weighed(task: Task, lattice: LatticeShown, of_map: Recoded | None) -> Weighed:
-    """Of a map nothing can be asked of the task afterwards: the source is read as the map shows it."""
+    """Of a map its blocks that satisfy the spec now, which are those that a run would publish. Nothing can be asked of
+    the task afterwards then: the source is read as the map shows it."""
     if of_map is None:
         epsilon, granted = read_epsilon(task, _marked(lattice))
         return Weighed(epsilon, granted, tuple(read_curves(task, lattice.published or lattice.chosen)))
     with recoded(task, of_map) as shown:
         bottom = shown.lattice.bottom
-        epsilon, granted = read_epsilon(shown, [bottom])
-        curves = tuple(curve.model_copy(update={"levels": None}) for curve in read_curves(shown, bottom))
+        counts = shown.counts(bottom)
+        if counts.failing.all():
+            return Weighed((), (), ())
+        whole = Task(replace(shown.source, spec=replace(shown.spec, suppression_limit=Fraction(0))))
+        passing = Passing(counts.keys[~counts.failing])
+        epsilon, granted = read_epsilon(whole, [bottom], passing)
+        curves = tuple(curve.model_copy(update={"levels": None}) for curve in read_curves(whole, bottom, passing))
     return Weighed(tuple(of.model_copy(update={"levels": (None,)}) for of in epsilon), granted, curves)
 
 
@@ -63,15 +83,22 @@ def _marked(lattice: LatticeShown) -> list[tuple[int, ...]]:
     return list(dict.fromkeys([*first, *lattice.minimal]))[:MOST_WEIGHED]
 
 
-def read_epsilon(task: Task, nodes: Sequence[Node]) -> tuple[tuple[EpsilonShown, ...], tuple[GrantShown, ...]]:
-    """The smallest epsilon of each of these nodes, and what each requirement of the spec grants."""
+def _every(counts: NodeCounts) -> NodeCounts:
+    return counts
+
+
+def read_epsilon(
+    task: Task, nodes: Sequence[Node], of: Callable[[NodeCounts], NodeCounts] = _every
+) -> tuple[tuple[EpsilonShown, ...], tuple[GrantShown, ...]]:
+    """The smallest epsilon of each of these nodes, and what each requirement of the spec grants. of: what is
+    looked at of their counts."""
     if not nodes or not task.source.sensitives:
         return (), ()
-    comparison = compare(task, nodes=nodes)
+    comparison = compare(task, nodes=nodes, of=of)
     return tuple(_smallest(comparison)), tuple(_grants_shown(comparison))
 
 
-def read_curves(task: Task, node: Node | None) -> Iterator[CurveShown]:
+def read_curves(task: Task, node: Node | None, of: Callable[[NodeCounts], NodeCounts] = _every) -> Iterator[CurveShown]:
     """The smallest epsilon at a node against adversaries of growing stubbornness, from its exact counts. A class that
     cannot have a stubbornness (II: less than a row for each value) has no point there."""
     if node is None:
@@ -86,7 +113,7 @@ def read_curves(task: Task, node: Node | None) -> Iterator[CurveShown]:
     if not questions:
         return
     every = task.with_privacy(definition.requirement for *_, definition in questions)
-    counts = every.counts(node)
+    counts = of(every.counts(node))
     curves: dict[tuple[str, str], list[tuple[str, float | None]]] = {}
     for (name, adversary, text, definition), parts in zip(questions, counts.parts, strict=True):
         value = tightest(definition, parts, counts, every.budget)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -68,6 +68,20 @@ class NodeCounts:
     parts: tuple[tuple[Part, ...], ...]
     held_by_all: Mask | None = None
     small: Mask | None = None
+
+    def select(self, mask: Mask) -> NodeCounts:
+        """Of these blocks alone. mask: bool[B]."""
+        place = np.cumsum(mask) - 1
+
+        def selected(part: Part) -> Part:
+            if part.owner is None:
+                return replace(part, blocks=part.blocks.select(mask))
+            inside = mask[part.owner]
+            return replace(part, blocks=part.blocks.select(inside), owner=place[part.owner[inside]])
+
+        parts = tuple(tuple(map(selected, of)) for of in self.parts)
+        common, small = (None if of is None else of[mask] for of in (self.held_by_all, self.small))
+        return NodeCounts(self.node, self.keys[mask], self.rows[mask], parts, common, small)
 
     @property
     def people(self) -> Ints | None:

@@ -17,7 +17,7 @@ from qblock.errors import InputError, ParameterError, choices, quoted
 from qblock.lattice import Node
 from qblock.search.assessment import number_json
 from qblock.search.task import Task
-from qblock.source.known_population import OF_SOURCE, Depth, KnownPopulation, depths_of, of_source
+from qblock.source.known_population import OF_SOURCE, Combinations, Depth, KnownPopulation, depths_of, of_source
 
 if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded
@@ -135,6 +135,10 @@ class BlocksOfNode:
         self._hierarchies, self._node = task.source.hierarchies, node
         self.depths: Sequence[Depth] = depths_of(task.source, node)
 
+    def shown(self, of: Combinations) -> Combinations:
+        """Those that are in one of these blocks."""
+        return of
+
     def of(self, leaves: Ints) -> Ints:
         """int64[L]: the block that each combination of leaves is in, by a number."""
         # One more than there are: the leaf of values that are only `*`.
@@ -147,7 +151,7 @@ class BlocksOfNode:
 
 
 class BlocksOfMap:
-    """The blocks of a recoding map, those included that it suppresses."""
+    """The blocks of a recoding map that satisfy the spec now, which are those that a run would publish."""
 
     def __init__(self, recoded: Recoded) -> None:
         self._tree = recoded.specialized.tree
@@ -155,11 +159,20 @@ class BlocksOfMap:
         leaves = self._tree.fact("leaves", recoded.specialized.boxes)
         shown = zip((leaves == 1).all(axis=0).tolist(), (leaves == self._sizes).all(axis=0).tolist(), strict=True)
         self.depths: Sequence[Depth] = [Depth(each, whole, "of the map") for each, whole in shown]
+        failing = recoded.assessment.counts.failing | recoded.specialized.suppressed
+        self._passing = recoded.specialized.boxes[~failing]
+
+    def shown(self, of: Combinations) -> Combinations:
+        """Those that are in one of these blocks."""
+        there = np.isin(self._parts(of.keys), self._passing)
+        return Combinations(of.keys[there], of.values[there], of.weight[there], of.beyond)
 
     def of(self, leaves: Ints) -> Ints:
         """As of a node. A value that is only `*` is in the block of any other."""
-        known = np.where(leaves < self._sizes, leaves, 0)
-        return number_keys(self._tree.assign(known)[:, None])[0]
+        return number_keys(self._parts(leaves)[:, None])[0]
+
+    def _parts(self, leaves: Ints) -> Ints:
+        return self._tree.assign(np.where(leaves < self._sizes, leaves, 0))
 
 
 Placing = BlocksOfNode | BlocksOfMap
@@ -190,8 +203,8 @@ def _beliefs_about(
 ) -> dict[str, Any]:
     source = task.source
     name = list(source.sensitives)[sensitive]
-    mine = of_source(source, sensitive)
-    theirs = population.combinations(name).placed(source, placing.depths, adversary.prior)
+    mine = placing.shown(of_source(source, sensitive))
+    theirs = placing.shown(population.combinations(name).placed(source, placing.depths, adversary.prior))
     keys = np.concatenate([mine.keys, theirs.keys])
     leaves, first = number_keys(keys)
     blocks = placing.of(keys[first])

@@ -291,12 +291,13 @@ def compare(
     progress: Progress | None = None,
     last: bool = False,
     workload: str | Path | None = None,
+    of: Callable[[NodeCounts], NodeCounts] = lambda counts: counts,
 ) -> Comparison:
     """Evaluate every definition at every node of the task's lattice.
 
     sensitives: the sensitive attributes to compare by, all of them where none is named; file: further definitions;
     nodes: to look at these alone; last: nothing else is asked of the task afterwards; workload: the file that the
-    workload of the task's spec is from, whose error is a figure then.
+    workload of the task's spec is from, whose error is a figure then; of: what is looked at of a node's counts.
     Raises InputError for an unknown attribute or a file with errors.
     """
     started, before = time.perf_counter(), task.statements
@@ -324,7 +325,7 @@ def compare(
     rows = []
     pace = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
     for number, node in enumerate(every.iter_nodes() if nodes is None else nodes, 1):
-        rows.append(evaluate(every, definitions, every.counts(node), queries))
+        rows.append(evaluate(every, definitions, of(every.counts(node)), queries))
         if pace is not None:
             pace(number, (len(every.lattice) if nodes is None else len(nodes)) - number, 0.0)
     return Comparison(
