@@ -202,10 +202,31 @@ REPORT: tuple[Mutation, ...] = (
         tests=(f"{RISKS}::test_whether_it_is_met_is_decided_exactly",),
     ),
     Mutation(
+        "risk: a threshold is measured in one version alone",
+        "report/risks.py",
+        "max(people.highest, together or Fraction(0))",
+        "people.highest",
+        tests=(f"{RISKS}::test_who_holds_all_versions_has_a_higher_chance",),
+    ),
+    Mutation(
+        "risk: values of people with several rows are counted as people",
+        "report/risks.py",
+        '*(LEAST if spec.count == "rows" else ())',
+        "*LEAST",
+        tests=(f"{RISKS}::test_what_is_kept_together_is_what_versions_promise",),
+    ),
+    Mutation(
+        "risk: versions that nobody checks together keep a promise",
+        "report/risks.py",
+        ' or spec.versions.joint == "none":',
+        ":",
+        tests=(f"{RISKS}::test_what_is_kept_together_is_what_versions_promise",),
+    ),
+    Mutation(
         "risk: a threshold of the mean is measured against the highest",
         "report/risks.py",
-        'people.highest if declared.threshold_on == "highest" else people.mean',
-        "people.highest",
+        'if declared.threshold_on == "highest" else people.mean',
+        "",
         tests=(f"{RISKS}::test_a_mean_is_measured_against_a_mean",),
     ),
     Mutation(

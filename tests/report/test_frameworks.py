@@ -58,7 +58,7 @@ def measured(spec: Spec, shown: Published, blocks: dict[int, int]) -> Published:
     size, number = (np.array(values) for values in zip(*sorted(blocks.items()), strict=True))
     people = People(Sizes(size, number), "each row is a person", int((size * number).sum()))
     names = [column.name for column in shown.columns]
-    return changed(shown, **risks(spec, people, shown.guarantees, shown.attacks, names))
+    return changed(shown, **risks(spec, people, shown.version, shown.guarantees, shown.attacks, names))
 
 
 def shown_in(name: str, spec: Spec, published: Published | None = None) -> Report:

@@ -16,10 +16,21 @@ from release.jobs import Job, MakeJob
 
 from qblock.errors import InputError
 from qblock.frequency.arrays import Sizes
+from qblock.ledger.stores import store_of
 from qblock.report import read_report, risks
-from qblock.report.risks import ANSWERS, People, answers_of, attackers_of, exposed_of, sample_of, threshold_of
+from qblock.report.risks import (
+    ANSWERS,
+    People,
+    answers_of,
+    attackers_of,
+    exposed_of,
+    sample_of,
+    threshold_of,
+    together_of,
+)
 from qblock.results.report import AttackShown, GuaranteeShown, Published
 from qblock.spec import Spec, read_spec
+from qblock.versions.crosswalk import open_crosswalk
 from report.test_read import NONE, visits
 
 SPEC = """\
@@ -268,3 +279,61 @@ def test_json_has_what_was_measured(job: Job) -> None:
         "agreement": None,
         "controls": ["none"],
     }
+
+
+def looks_of_everybody(job: Job) -> Counter[tuple[tuple[int, str], ...]]:
+    """How many people look the same to somebody who holds all versions: in which block of each of them they were."""
+    with store_of(job.spec) as store, open_crosswalk(store, read_only=True) as crosswalk:
+        t = crosswalk.tables.row
+        rows = crosswalk.own.fetch(t.select().where(t.c.release == job.spec.release)).to_pylist()
+    looks: dict[str, list[tuple[int, str]]] = {}
+    for row in rows:
+        looks.setdefault(row["entity"], []).append((row["version"], str(row["block"])))
+    return Counter(tuple(sorted(look)) for look in looks.values())
+
+
+@pytest.mark.either_engine
+def test_who_holds_all_versions_has_a_higher_chance(make_job: MakeJob) -> None:
+    """People leave together from a block that stays large: its rows are many in each version, and few over both."""
+    job = make_job(
+        {"name": [f"p{i}" for i in range(24)], "age": [20] * 24, "disease": list("abcd") * 6},
+        entity="name",
+        attributes={
+            "name": "identifying",
+            "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [10], "start": 0}},
+            "disease": "sensitive",
+        },
+        privacy=[{"k_anonymity": {"k": 4}}, {"distinct_l_diversity": {"l": 2}}],
+    )
+    job.settings["report"] = {"threshold": 0.1}
+    job.run()
+    first = read_report(job.spec).shown
+    assert (first.together, first.threshold.met, first.threshold.measured_text) == (None, True, "1/24")
+    job.change("DELETE FROM people WHERE name IN ('p0', 'p1', 'p2', 'p3')")
+    assert job.run().version == 2
+    shown = read_report(job.spec).shown
+    assert min(looks_of_everybody(job).values()) == 4
+    assert shown.attackers[0].highest == 1 / 20
+    assert (shown.together, shown.threshold.met, shown.threshold.measured_text) == (1 / 4, False, "0.25")
+    job.settings["report"] = {"threshold": 0.1, "threshold_on": "mean"}
+    assert read_report(job.spec).shown.threshold.met
+
+
+def test_what_is_kept_together_is_what_versions_promise() -> None:
+    """Of k and l the larger, where a row is a person; of none of them, nothing."""
+    joint = "entity: person\n"
+    asked = {"k_anonymity": "k = 3", "entropy_l_diversity": "l = 3.5", "t_closeness": "t = 0.2"}
+    every = [guarantee(model).model_copy(update={"asked": text}) for model, text in asked.items()]
+    failing = [guarantee("k_anonymity", holds=False).model_copy(update={"asked": "k = 9"})]
+    for lines, version, known, chance in (
+        (joint, 2, every, Fraction(1, 4)),
+        (joint, 2, every[:1], Fraction(1, 3)),
+        (joint, 2, every[2:], Fraction(1)),
+        (joint, 2, every + failing, Fraction(1, 4)),
+        (joint + "count: entities\n", 2, every, Fraction(1, 3)),
+        (joint, 1, every, None),
+        (joint + "versions: {joint: none}\n", 2, every, None),
+        ("", 2, every, None),
+    ):
+        spec = read_spec(SPEC + lines, "spec.yaml", {})
+        assert together_of(spec, version, known) == chance

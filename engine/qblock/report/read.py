@@ -210,7 +210,9 @@ class _Reading:
                 new=version["rows_new"],
                 follows=version["in_words"],
                 digest=relation_digest(session, TableName(self.schema, self.spec.view)),
-                **risks(self.spec, people, guarantees, told, [row["column_name"] for row in columns]),
+                **risks(
+                    self.spec, people, version["version"], guarantees, told, [row["column_name"] for row in columns]
+                ),
             )
 
     def _check_published_as(self, columns: Sequence[Mapping[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,6 +67,9 @@ NOT_ALONE = "k_map"
 """The model of these under which a row may be alone in the table: others of the population look the same."""
 NOBODY = "no guarantee answers it"
 K_ASKED = re.compile(r"k = ([1-9][0-9]*)")
+LEAST_ASKED = re.compile(r"[kl] = ([0-9.]+)")
+LEAST = ("distinct_l_diversity", "entropy_l_diversity", "frequency_l_diversity")
+"""The models with so many rows in each group at least, by their own parameter."""
 SEVERAL = "a person may have several rows, and the published rows do not tell how many people these are"
 
 
@@ -130,14 +134,17 @@ def _people_published(session: Session, view: sa.FromClause, known: Sequence[str
 def risks(
     spec: Spec,
     people: People,
+    version: int,
     guarantees: Sequence[GuaranteeShown],
     attacks: Sequence[AttackShown],
     columns: Sequence[str],
 ) -> dict[str, Any]:
     """What a report says of them, by the keys of `Published`. Raises InputError for a population that is too small."""
     sample = sample_of(spec, people)
+    together = together_of(spec, version, guarantees)
     return {
-        "threshold": threshold_of(spec, people),
+        "threshold": threshold_of(spec, people, together),
+        "together": None if together is None else float(together),
         "exposed": tuple(exposed_of(attacks, people.rows)),
         "declared": tuple(declared_of(spec, columns)),
         "answers": tuple(answers_of(guarantees, people.highest)),
@@ -148,12 +155,27 @@ def risks(
     }
 
 
-def threshold_of(spec: Spec, people: People) -> ThresholdShown | None:
-    """Whether the chance is acceptable, decided by fractions: 1/11 is met by blocks of 11, and 0.09 is not."""
+def together_of(spec: Spec, version: int, guarantees: Sequence[GuaranteeShown]) -> Fraction | None:
+    """The highest chance of somebody who holds all versions and knows when each person came, left or changed.
+
+    Versions that are checked together promise their guarantees to the people of a joint cell, who are the same to that
+    attacker (docs/releases.md): so many share it as k asks at least, or l where a row is a person, however large the
+    blocks of one version are. None of a first version, and where versions are not checked together.
+    """
+    if version == 1 or spec.entity is None or spec.versions.joint == "none":
+        return None
+    models = ("k_anonymity", *(LEAST if spec.count == "rows" else ()))
+    asked = [LEAST_ASKED.fullmatch(of.asked) for of in guarantees if of.model in models and of.holds]
+    return Fraction(1, max((math.ceil(Fraction(match[1])) for match in asked if match), default=1))
+
+
+def threshold_of(spec: Spec, people: People, together: Fraction | None = None) -> ThresholdShown | None:
+    """Whether the chance is acceptable, decided by fractions: 1/11 is met by blocks of 11, and 0.09 is not. together:
+    that of somebody who holds all versions, which a highest chance is not below."""
     declared = spec.report
     if declared.threshold is None:
         return None
-    measured = people.highest if declared.threshold_on == "highest" else people.mean
+    measured = max(people.highest, together or Fraction(0)) if declared.threshold_on == "highest" else people.mean
     return ThresholdShown(
         value=float(declared.threshold),
         text=chance_text(declared.threshold),
@@ -161,6 +183,7 @@ def threshold_of(spec: Spec, people: People) -> ThresholdShown | None:
         because=declared.threshold_because,
         measured=float(measured),
         measured_text=chance_text(measured),
+        of_version=measured == people.highest or declared.threshold_on == "mean",
         met=measured <= declared.threshold,
         rows_above=people.above(declared.threshold),
     )

@@ -126,7 +126,8 @@ class Published(Shown):
     they are, where rows say so; follows: how the rows follow the source, in words; digest: of the content, counted
     again from the view; threshold: None unless the spec declares one; population: the same; exposed: of each sensitive
     attribute; declared: the columns that the spec names; answers: to the three risks of WP29; attackers: those whose
-    chances can be told; counted: of whom these chances are, in words; context: as declared."""
+    chances can be told; counted: of whom these chances are, in words; together: the
+    highest chance of somebody who holds all versions, None where it is not known; context: as declared."""
 
     release: str
     view: str
@@ -153,6 +154,7 @@ class Published(Shown):
     answers: tuple[AnswerShown, ...] = ()
     attackers: tuple[AttackerShown, ...] = ()
     counted: str = ""
+    together: Real | None = None
     population: PopulationShown | None = None
     context: ContextShown = ContextShown()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qblock.report.frameworks.sections import UNKNOWN, Answer, Facts, undeclared
-from qblock.report.pages.chances import ESTIMATES, attacker_row
+from qblock.report.pages.chances import ESTIMATES, attacker_row, over_versions
 from qblock.report.parts import counted, figures, share
 from qblock.results.report import AttackShown, ColumnShown, Published
 from qblock.results.risk import AttackerShown, PopulationShown, ThresholdShown
@@ -148,10 +148,10 @@ def threshold(facts: Facts) -> Answer:
 def residual_risk(facts: Facts) -> Answer:
     """The chances that are left, against the threshold."""
     shown = facts.published
-    of = f"Chances are of the published rows; {shown.counted}."
+    of = [f"Chances are of the published rows; {shown.counted}.", *filter(None, [over_versions(shown)])]
     if shown.threshold is None:
-        return _attackers([of, UNCOMPARED], shown.attackers)
-    answer = _attackers([_compared(shown.threshold), of], shown.attackers)
+        return _attackers([*of, UNCOMPARED], shown.attackers)
+    answer = _attackers([_compared(shown.threshold), *of], shown.attackers)
     return replace(answer, holds=shown.threshold.met)
 
 

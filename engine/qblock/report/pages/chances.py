@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from qblock.report.parts import Part, Table, Text, share
+from qblock.results.report import Published
 from qblock.results.risk import AttackerShown, PopulationShown
 
 ATTACKERS = {
@@ -17,6 +18,21 @@ ESTIMATES = {
     "zayatz": "Zayatz (1991)",
     "snb": "SNB (Chen and Keller-McNulty 1998)",
 }
+
+
+def over_versions(shown: Published) -> str:
+    """What the highest chance is to somebody who holds earlier versions, too."""
+    if shown.version == 1:
+        return ""
+    if shown.together is None:
+        return (
+            "That is of somebody who holds this version alone. Versions are not checked together: somebody who holds "
+            "several may find more."
+        )
+    return (
+        "To somebody who holds all versions, and knows when a person came, left or changed, the chance is at most "
+        f"{share(shown.together)}, by the guarantees that versions keep together."
+    )
 
 
 def attackers_table(attackers: Sequence[AttackerShown], counted: str) -> Iterator[Part]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from qblock.report.pages.chances import over_versions
 from qblock.report.parts import Part, Points, Signature, Table, Text, counted, share
 from qblock.results.report import Published, Report
 from qblock.results.risk import ThresholdShown
@@ -17,7 +18,11 @@ ROLES = {
     "groups": "says whose group a row is of",
 }
 NO_REASON = "no reason is declared"
-OF_HIGHEST = {"highest": "the highest chance of any row", "mean": "the mean chance over the rows"}
+MEASURED = {
+    ("highest", True): "the highest chance of any row",
+    ("highest", False): "the highest chance of any person, over all versions,",
+    ("mean", True): "the mean chance over this version's rows",
+}
 
 
 def verdict_page(report: Report) -> Sequence[Part]:
@@ -54,7 +59,7 @@ def _chance(shown: Published) -> Iterator[Part]:
     of = shown.threshold
     chances = f"at most {share(prosecutor.highest or 0)}, and {share(prosecutor.mean)} on average over the rows"
     said = f"An outsider who knows every quasi-identifier of a person names their row with a chance of {chances}"
-    yield Text(f"{said} ({shown.counted}).")
+    yield Text(" ".join(filter(None, (f"{said} ({shown.counted}).", over_versions(shown)))))
     if of is None:
         yield Text("The spec declares no chance that is acceptable; `report: {threshold: 0.09}` in it would.")
         return
@@ -63,7 +68,7 @@ def _chance(shown: Published) -> Iterator[Part]:
 
 def _met(of: ThresholdShown, above: float) -> str:
     because = f" ({of.because})" if of.because else ""
-    declared = f"{OF_HIGHEST[of.on]} is {of.measured_text}, and {of.text} is declared acceptable{because}"
+    declared = f"{MEASURED[of.on, of.of_version]} is {of.measured_text}, and {of.text} is declared acceptable{because}"
     if of.met:
         return f"The threshold is met: {declared}."
     return f"The threshold is not met: {declared}. The chance is above it for {share(above)} of the rows."
