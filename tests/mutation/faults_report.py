@@ -12,6 +12,7 @@ VERDICT = "tests/report/test_verdict.py"
 INTERNAL = "tests/report/test_internal.py"
 FRAMEWORKS = "tests/report/test_frameworks.py"
 MAPS = "tests/report/test_maps.py"
+UTILITY = "tests/report/test_utility.py"
 
 REPORT: tuple[Mutation, ...] = (
     Mutation(
@@ -81,6 +82,27 @@ REPORT: tuple[Mutation, ...] = (
         'np.argsort(-errors, kind="stable")',
         'np.argsort(errors, kind="stable")',
         tests=("tests/report/test_workload.py::test_the_worst_ten_are_named_as_they_are_written",),
+    ),
+    Mutation(
+        "utility: values are named that readers do not see",
+        "report/spreading.py",
+        "if self.level > 0 or label in published]",
+        "]",
+        tests=(f"{UTILITY}::test_values_that_readers_do_not_see_are_not_named",),
+    ),
+    Mutation(
+        "utility: a quartile is exceeded by too few rows",
+        "report/utility.py",
+        "4 * running.c.c >= quarter * running.c.t",
+        "4 * running.c.c > quarter * running.c.t",
+        tests=(f"{UTILITY}::test_a_node_is_compared_at_its_labels",),
+    ),
+    Mutation(
+        "utility: a label counts whole for each value that it stands for",
+        "report/spreading.py",
+        "numbers[i] / total for i",
+        "1.0 for i",
+        tests=(f"{UTILITY}::test_labels_of_a_map_are_spread_over_their_values",),
     ),
     Mutation(
         "report: labels are not escaped",

@@ -56,6 +56,7 @@ from qblock.results.report import (
     WhatIf,
     WorkloadShown,
 )
+from qblock.results.report_utility import ColumnKept, NumbersKept, PairKept, ShareKept, UtilityKept
 from qblock.results.risk import (
     AnswerShown,
     AttackerShown,
@@ -201,6 +202,29 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
         ),
         beliefs=(of(BeliefShown, "disease", label, (1,), 4, 1, 2, 3, 4, (f"For 1 of 4 people {label}.",)),),
         workload=of(WorkloadShown, (1,), 2, False, 0.25, 12.5, (of(QueryShown, 2, f"{name} {label}", 1, 13.5, 12.5),)),
+        utility=of(
+            UtilityKept,
+            9,
+            4,
+            (
+                of(
+                    ColumnKept,
+                    name,
+                    "quasi-identifier",
+                    (of(ShareKept, label, 0.5, 0.25), of(ShareKept, None, 0.25, 0.5)),
+                    0.25,
+                    0.25,
+                    0.25,
+                    of(NumbersKept, 40.5, 30, 40, 51),
+                    None,
+                ),
+            ),
+            (
+                of(PairKept, name, "disease", "cramers_v", 0.75, 0.5, 0.25),
+                of(PairKept, name, label, "pearson", 0.5, None, None),
+            ),
+            3,
+        ),
         runs=(of(RunShown, "2026-01-02T03:04:05", 1, "published", 4, "1; minimal", (label,)),),
         margins=(
             of(GuaranteeMargin, 1, "k_anonymity", None, "k = 2", "k = 2", 0.0),
@@ -442,6 +466,27 @@ def test_a_weight_has_no_more_digits_than_a_person_reads() -> None:
     sample = changed(given.shown.sample, columns=("age", "weight"), rows=(("0.8941176470588236",) * 2, (None, None)))
     shown = changed(given.shown, columns=(*given.shown.columns, column), sample=sample)
     assert "| 0.8941176470588236 | 0.89412 |" in rendered(changed(given, published=shown), "md")
+
+
+def test_a_label_is_beside_its_share_of_the_source() -> None:
+    text = rendered(internal(), "html")
+    table = text[text.index("Shares of the rows by age") :].partition("</table>")[0]
+    rows = [
+        re.findall(r'<title>(.*?)</title><rect class="(\w+)" x="[\d.]+" width="([\d.]+)"', row)
+        for row in table.split("<tr>")[2:]
+    ]
+    kept, missing, more = "in both: 25.0 %", "missing in the release: 25.0 %", "more than in the source: 25.0 %"
+    assert rows == [
+        [(kept, "plain", "50.00"), (missing, "hidden", "50.00")],
+        [(kept, "plain", "50.00"), (more, "coarse", "50.00")],
+        [(kept, "plain", "50.00")],
+    ]
+    markdown = rendered(internal(), "md")
+    assert "| 20-29 | 50.0 % | 25.0 % | 25.0 % less than in the source |" in markdown
+    assert "| NULL | 25.0 % | 50.0 % | 25.0 % more than in the source |" in markdown
+    assert "| age, disease | Cramer's V | 0.750 | 0.500 | 0.250 |" in markdown
+    assert "| age | source | 40.5 | 30 | 40 | 51 |" in markdown
+    assert r"| age | release | \- | \- | \- | \- |" in markdown
 
 
 def test_a_guarantee_that_fails_is_the_verdict() -> None:

@@ -20,6 +20,7 @@ from qblock.release.verify import verify
 from qblock.report.epsilon import weighed
 from qblock.report.maps import KeptMap, asks_map, kept_map, map_in_words, read_maps
 from qblock.report.risks import before_of
+from qblock.report.utility import Released, read_utility
 from qblock.report.what_if import MOST_SEARCHED, Candidates, measure_of, searched, what_if
 from qblock.report.workload import read_workload
 from qblock.results.base import Guarantee
@@ -75,12 +76,13 @@ def read_internal(
     progress: Progress | None = None,
     version: int | None = None,
     candidate: bool = False,
+    released: Released | None = None,
 ) -> Internal:
     """Searches the lattice of the source as it is now, reads the ledger, asks what rights are held, and verifies.
 
     version: that is reported, by default the one that readers see. prior: a population, as `audit --prior` takes it.
-    candidate: of a map, about the one that the next run takes instead of the one that readers see. Raises InputError
-    for a population that is wrong.
+    candidate: of a map, about the one that the next run takes instead of the one that readers see. released:
+    what is published now, with which the source is compared. Raises InputError for a population that is wrong.
     """
     adversary = None if prior is None else BayesAdversary.of("bayes", prior, {}, "--")
     past, kept = History.model_validate(history(spec)), kept_map(spec, candidate=candidate)
@@ -102,6 +104,7 @@ def read_internal(
         map_shown, node = None if maps is None else maps.recoded, lattice.published or lattice.chosen
         workload = read_workload(task, node, map_shown)
         beliefs = tuple(_beliefs(task, node, adversary, map_shown))
+        utility = None if released is None else read_utility(task, released)
         in_epsilon = weighed(task, lattice, map_shown)  # nothing else can be asked of the source afterwards
     return Internal(
         candidate=" ".join(_candidates(said, None if maps is None else maps.shown, kept)),
@@ -115,6 +118,7 @@ def read_internal(
         beliefs=beliefs,
         workload=workload,
         maps=None if maps is None else maps.shown,
+        utility=utility,
         runs=tuple(_runs(past)),
         margins=tuple(_margins(past.margin_trend)),
         rights=tuple(_rights(spec)),

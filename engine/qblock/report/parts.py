@@ -45,18 +45,19 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Bar:
-    """A cell that is a bar. pieces: the mark of each, what it means and its share of 1, from left to right; said: all
-    of it in words, for whoever does not see it, in print and in Markdown."""
+    """A cell that is a bar. pieces: the mark of each, what it means and its share, from left to right; said: all of it
+    in words, for whoever does not see it, in print and in Markdown; whole: the share that fills the cell."""
 
     pieces: Sequence[tuple[str, str, float]]
     said: str
+    whole: float = 1.0
 
     @property
     def placed(self) -> Sequence[Piece]:
         """The pieces that are there, each where the one before ends."""
-        starts = itertools.accumulate((100 * value for *_, value in self.pieces), initial=0.0)
+        starts = itertools.accumulate((100 * value / self.whole for *_, value in self.pieces), initial=0.0)
         return [
-            Piece(mark, start, 100 * value, f"{meaning}: {share(value)}")
+            Piece(mark, start, 100 * value / self.whole, f"{meaning}: {share(value)}")
             for (mark, meaning, value), start in zip(self.pieces, starts, strict=False)
             if value
         ]

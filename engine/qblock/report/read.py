@@ -39,6 +39,7 @@ from qblock.report.frameworks import Facts, framework_of
 from qblock.report.internal import read_internal
 from qblock.report.render import Report
 from qblock.report.risks import people_of, risks
+from qblock.report.utility import Released, read_released
 from qblock.results.report import (
     AreaShown,
     AttackShown,
@@ -125,7 +126,10 @@ def read_report(
     published = None if candidate else _Reading(spec, kept, spec.publish.schema).published()
     inside = None
     if internal or candidate:
-        inside = read_internal(spec, prior=prior, progress=progress, version=version, candidate=candidate)
+        shown_now = None if candidate else _Reading(spec, None, spec.publish.schema).released()
+        inside = read_internal(
+            spec, prior=prior, progress=progress, version=version, candidate=candidate, released=shown_now
+        )
     if inside is not None and kept is not None:
         shown = KeptShown(version=kept.version, current=kept.current, same_spec=kept.same)
         inside = inside.model_copy(update={"kept": shown})
@@ -158,12 +162,27 @@ class _Reading:
         if self.kept is not None:
             with self.kept.opened() as (session, schema):
                 return replace(self, schema=schema)._read(session)
+        with self._opened() as session:
+            return self._read(session)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Session]:
         # Any columns will do, as long as nothing is known of those that are published.
         source = self._as_source(self.spec.quasi_identifiers, ())
         # All columns of the view are read, whatever this spec of it names.
         warehouse = open_warehouse(source.source.url.url, source.directory)
         with open_snapshot(source, name_values=False, warehouse=warehouse) as session:
-            return self._read(session)
+            yield session
+
+    def released(self) -> Released | None:
+        """What the source is compared with; None where nothing is published now."""
+        try:
+            with self._opened() as session:
+                columns, levels = self._helper(session, "columns"), self._helper(session, "levels")
+                named = names(self.spec.view, self.spec.publish.names)["midpoints"]
+                return read_released(session, TableName(self.schema, named), columns, levels) if columns else None
+        except Refused:
+            return None
 
     def _read(self, session: Session) -> Published:
         columns = self._helper(session, "columns")

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from qblock.results.base import Answer, Levels, Real, Shown
 from qblock.results.frameworks import FrameworkShown
+from qblock.results.report_utility import UtilityKept
 from qblock.results.risk import (
     AnswerShown,
     AttackerShown,
@@ -415,7 +416,7 @@ class Internal(Shown):
     known; problems: that a verification found, None before anything is published; spec: its canonical text without
     secrets, and the digest of it; head: of the ledger; taken: for granted by the version that is reported, None before
     the first; kept: of a report of a version that was asked for; before: the
-    source's own risk."""
+    source's own risk; utility: None before anything is published."""
 
     candidate: str
     binding: str | None
@@ -428,6 +429,7 @@ class Internal(Shown):
     beliefs: tuple[BeliefShown, ...]
     maps: MapsShown | None = None
     workload: WorkloadShown | None = None
+    utility: UtilityKept | None = None
     runs: tuple[RunShown, ...]
     margins: tuple[GuaranteeMargin, ...]
     rights: tuple[RightShown, ...]

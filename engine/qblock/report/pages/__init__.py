@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from qblock.report.pages import before, officers, readers
+from qblock.report.pages import before, officers, readers, utility
 from qblock.report.parts import Page
 
 PAGES: tuple[Page, ...] = (
     *readers.PAGES,
     before.PAGE,
+    utility.PAGE,
     *officers.PAGES,
 )
