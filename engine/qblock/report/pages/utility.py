@@ -24,7 +24,7 @@ def utility_page(report: Report) -> Sequence[Part]:
         Text(
             f"The source as it is now ({of.rows_source:,} rows) beside the version that readers see "
             f"({of.rows_released:,} rows). Labels are compared at the level that is published. Those of a recoding map "
-            "are spread evenly over the values below them, as an analyst would; so is `*`."
+            "are spread evenly over the values below them, as an analyst would; so is what is hidden (*)."
         ),
         _columns(of.columns),
         *_numbers(of.columns),
@@ -90,7 +90,7 @@ def _shares(column: ColumnKept) -> Part:
         labels.append(("(all others)", column.rest_source, column.rest_released))
     most = max((share for _, *both in labels for share in both), default=0) or 1
     rows = [(label, share(ours), share(theirs), _beside(ours, theirs, most)) for label, ours, theirs in labels]
-    columns = ("label", "source", "release", "both")
+    columns = ("label", "source", "release", "beside each other")
     return Table(f"Shares of the rows by {column.name}", columns, rows, (1, 2), legend=list(SHARED.items()))
 
 
