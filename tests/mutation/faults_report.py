@@ -301,6 +301,13 @@ REPORT: tuple[Mutation, ...] = (
         tests=(f"{RISKS}::test_every_risk_has_its_answer_or_none",),
     ),
     Mutation(
+        "risk: the reason for another role is told",
+        "report/risks.py",
+        "because = attribute.because if role == attribute.role else None",
+        "because = attribute.because",
+        tests=(f"{RISKS}::test_a_column_has_the_role_that_readers_see_and_a_reason_for_that_role_alone",),
+    ),
+    Mutation(
         "risk: the source is counted where it is generalized",
         "report/risks.py",
         "task.source.frequency_sets.sizes(task.lattice.bottom)",

@@ -161,6 +161,20 @@ def test_every_risk_has_its_answer_or_none() -> None:
     }
 
 
+def test_a_column_has_the_role_that_readers_see_and_a_reason_for_that_role_alone() -> None:
+    text = SPEC.replace("ranges: [5, 10]}", 'ranges: [5, 10]}, because: "neighbours know it"')
+    spec = read_spec(text + "groups: household\nversions: {joint: none}\n", "spec.yaml", {})
+
+    def of(**columns: str) -> list[tuple[str, str, str | None, bool]]:
+        return [(one.name, one.role, one.because, one.published) for one in risks.declared_of(spec, columns)]
+
+    left = [("household", "groups", None, False)]
+    person = ("person", "identifying", None, False)
+    assert of(age="quasi-identifier") == [person, ("age", "quasi_identifier", "neighbours know it", True), *left]
+    assert of(age="sensitive attribute") == [person, ("age", "sensitive", None, True), *left]
+    assert of() == [person, ("age", "quasi_identifier", "neighbours know it", False), *left]
+
+
 def test_every_model_answers_a_risk() -> None:
     from qblock.models import BY_NAME
 

@@ -230,7 +230,12 @@ class _Reading:
                 follows=version["in_words"],
                 digest=relation_digest(session, TableName(self.schema, self.spec.view)),
                 **risks(
-                    self.spec, people, version["version"], guarantees, told, [row["column_name"] for row in columns]
+                    self.spec,
+                    people,
+                    version["version"],
+                    guarantees,
+                    told,
+                    {row["column_name"]: row["role"] for row in columns},
                 ),
             )
 

@@ -70,6 +70,8 @@ K_ASKED = re.compile(r"k = ([1-9][0-9]*)")
 LEAST_ASKED = re.compile(r"[kl] = ([0-9.]+)")
 LEAST = ("distinct_l_diversity", "entropy_l_diversity", "frequency_l_diversity")
 """The models with so many rows in each group at least, by their own parameter."""
+IN_SPEC = {"quasi-identifier": "quasi_identifier", "sensitive attribute": "sensitive", "insensitive": "insensitive"}
+"""Roles of the view's columns, by the words of its helper view, as a spec has them."""
 SEVERAL = "a person may have several rows, and the published rows do not tell how many people these are"
 
 
@@ -137,7 +139,7 @@ def risks(
     version: int,
     guarantees: Sequence[GuaranteeShown],
     attacks: Sequence[AttackShown],
-    columns: Sequence[str],
+    columns: Mapping[str, str],
 ) -> dict[str, Any]:
     """What a report says of them, by the keys of `Published`. Raises InputError for a population that is too small."""
     sample = sample_of(spec, people)
@@ -274,10 +276,13 @@ def exposed_of(attacks: Sequence[AttackShown], rows: int) -> Iterator[ExposedSho
             yield ExposedShown(sensitive=attack.sensitive, rows=attack.rows, share=attack.rows / rows, many=many)
 
 
-def declared_of(spec: Spec, shown: Sequence[str]) -> Iterator[DeclaredShown]:
-    """The columns that the spec names, with the reason for the role of each. shown: columns of the view."""
+def declared_of(spec: Spec, columns: Mapping[str, str]) -> Iterator[DeclaredShown]:
+    """The columns that the spec names, with the reason for the role of each. columns: of the view, with their roles:
+    those that readers see, whatever the spec says by now."""
     for name, attribute in spec.attributes.items():
-        yield DeclaredShown(name=name, role=attribute.role, because=attribute.because, published=name in shown)
+        role = IN_SPEC.get(columns.get(name, ""), attribute.role)
+        because = attribute.because if role == attribute.role else None
+        yield DeclaredShown(name=name, role=role, because=because, published=name in columns)
     for key, column in (("entity", spec.entity), ("groups", spec.groups)):
         if column is not None and column not in spec.attributes:
             yield DeclaredShown(name=column, role=key, because=None, published=False)
