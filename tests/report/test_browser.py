@@ -17,7 +17,7 @@ from qblock.releases import Release
 from qblock.report import rendered
 from report.in_page import CARDS, CONTRASTS, CUT
 from report.test_frameworks import shown_in, spec_of
-from report.test_render import HOSTILE, changed, internal, report
+from report.test_render import HOSTILE, changed, internal, report, with_map
 
 SHEET = 680
 """Pixels between the margins of a sheet of A4."""
@@ -40,6 +40,8 @@ PAGES = {
     "long": internal("a" * 10_000),
     "right to left": internal(HOSTILE[2]),
     "for a regulator": shown_in("hipaa", spec_of()),
+    "map": with_map(),
+    "long map": with_map("a" * 10_000),
 }
 
 

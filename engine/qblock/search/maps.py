@@ -74,6 +74,7 @@ class Maps:
 
     def start(self) -> MapAnswer:
         """The map that the spec asks for, which is kept."""
+        self.task.materialize_locally()
         question = as_asked(self.task.spec)
         self.first = self._searched(question, self._progress)
         self.known.append(MapAnswer(question, None if self.first is None else figures_of(self.task, self.first)))

@@ -38,7 +38,8 @@ def _boxes(of: MapsShown) -> list[Part]:
     """Where boxes have a least size of their own."""
     if not any(answer.change.startswith("without search.box") for answer in of.what_if):
         return []
-    return [Text("Maps at other k leave out `search.box`, whose least size would hide what k does.")]
+    said = "Maps at other k leave out `search.box`, whose least size would hide what k does. "
+    return [Text(f"{said}Blocks of fewer than that fail the spec, whatever their k.")]
 
 
 def _left_out(of: MapsShown) -> list[Part]:
