@@ -57,7 +57,7 @@ def measured(spec: Spec, shown: Published, blocks: dict[int, int]) -> Published:
     """blocks: how many there are of each size."""
     size, number = (np.array(values) for values in zip(*sorted(blocks.items()), strict=True))
     people = People(Sizes(size, number), "each row is a person", int((size * number).sum()))
-    names = [column.name for column in shown.columns]
+    names = {column.name: column.role for column in shown.columns}
     return changed(shown, **risks(spec, people, shown.version, shown.guarantees, shown.attacks, names))
 
 
@@ -156,9 +156,9 @@ def test_declared_text_is_said_as_it_is() -> None:
     ],
 )
 def test_the_threshold_is_compared_exactly(threshold: str, on: str, verdict: str) -> None:
-    """Of 5 blocks with 100 rows, the smallest of 11: at most 1/11, and 1/20 in the mean."""
+    """Of 5 blocks with 100 rows, the smallest of 11: at most 1/11, and 1/20 in the mean. It is of a first version."""
     more = f'report: {{threshold: {threshold}, threshold_on: {on}, threshold_because: "EMA Policy 0070"}}'
-    published = measured(spec_of(more), report().shown, {11: 1, 22: 3, 23: 1})
+    published = measured(spec_of(more), changed(report().shown, version=1), {11: 1, 22: 3, 23: 1})
     shown = section("ema", "Residual risk", spec_of(more), published)
     assert verdict in shown.sentences[0]
     assert shown.holds is verdict.endswith("is met")
@@ -178,7 +178,8 @@ def test_without_a_threshold_it_says_how_to_declare_it() -> None:
     residual = section("ema", "Residual risk", spec_of())
     assert residual.answered == "figure"
     assert residual.holds is None
-    assert residual.sentences[1] == "The spec declares no threshold to compare this with: `report: {threshold: 1/11}`"
+    assert residual.sentences[1].startswith("To somebody who holds all versions")
+    assert residual.sentences[-1] == "The spec declares no threshold to compare this with: `report: {threshold: 1/11}`"
 
 
 def test_a_population_is_declared_and_estimated() -> None:

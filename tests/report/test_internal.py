@@ -278,7 +278,7 @@ def test_internal_pages_are_marked_and_readers_get_none(make_job: MakeJob) -> No
     theirs, ours = read_report(job.spec), read_report(job.spec, internal=True)
     public, internal = (rendered(one, "html") for one in (theirs, ours))
     sections = re.findall(r"<h2[^>]*>(.*?)</h2>", internal)
-    assert len(sections) == 17
+    assert len(sections) == 18
     assert all('<span class="mark">internal</span>' in one for one in sections)
     assert "@top-right" in internal
     for text in (public, rendered(theirs, "md"), rendered(theirs, "json")):

@@ -54,6 +54,25 @@ def test_a_threshold_that_is_not_met_stands_out(met: bool, kind: str) -> None:
     assert ("above it for 100.0 %" in said) != met
 
 
+@pytest.mark.parametrize(
+    ("version", "together", "words"),
+    [
+        (1, None, ""),
+        (
+            2,
+            0.25,
+            "To somebody who holds all versions, and knows when a person came, left or changed, the chance is at",
+        ),
+        (2, None, "Versions are not checked together: somebody who holds several may find more."),
+    ],
+)
+def test_what_several_versions_tell_is_said_beside_the_chance(version: int, together: Any, words: str) -> None:
+    shown = with_published(report(), version=version, together=together)
+    (said,) = [text for text in texts(verdict_page(shown), "") if text.startswith("An outsider")]
+    assert words in said
+    assert ("ersions" in said) == (version > 1)
+
+
 def test_without_a_threshold_it_is_said_how_one_is_declared() -> None:
     parts = verdict_page(with_published(report(), threshold=None))
     assert any("`report: {threshold: 0.09}`" in text for text in texts(parts, ""))

@@ -167,8 +167,8 @@ def together_of(spec: Spec, version: int, guarantees: Sequence[GuaranteeShown]) 
     if version == 1 or spec.entity is None or spec.versions.joint == "none":
         return None
     models = ("k_anonymity", *(LEAST if spec.count == "rows" else ()))
-    asked = [LEAST_ASKED.fullmatch(of.asked) for of in guarantees if of.model in models and of.holds]
-    return Fraction(1, max((math.ceil(Fraction(match[1])) for match in asked if match), default=1))
+    matches = [LEAST_ASKED.fullmatch(of.asked) for of in guarantees if of.model in models and of.holds]
+    return Fraction(1, max((math.ceil(Fraction(match[1])) for match in matches if match), default=1))
 
 
 def threshold_of(spec: Spec, people: People, together: Fraction | None = None) -> ThresholdShown | None:
