@@ -176,7 +176,7 @@ REPORT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "report: a kept copy that was altered is reported",
-        "report/read.py",
+        "report/kept.py",
         "if content_digest(session, rows, self.kept.columns) != self.event.content_digest:",
         "if False:",
         tests=(f"{INTERNAL}::test_a_kept_version_that_was_altered_is_not_reported",),
