@@ -36,11 +36,13 @@ def test_a_commit_is_checked_by_the_commands_of_make_lint_and_make_types() -> No
         assert (hook["language"], hook["pass_filenames"], hook["always_run"]) == ("system", False, True)
 
 
-def test_the_workflow_runs_the_build_and_makes_the_wheel() -> None:
-    assert set(jobs()) == {"test", "wheel"}
+def test_the_workflow_runs_the_build_and_makes_the_wheel_and_the_site() -> None:
+    assert set(jobs()) == {"test", "wheel", "documents"}
     assert commands("test") == ["bash .ci/run"]
     assert (ROOT / ".ci" / "run").is_file()
     assert commands("wheel") == ["python -m pip wheel --no-deps --wheel-dir dist ."]
+    assert commands("documents") == ["make docs"]
+    assert jobs()["documents"]["env"]["QBLOCK_EDIT_URL"].endswith("/edit/main/docs/")
 
 
 def test_the_workflow_has_the_oldest_python() -> None:

@@ -51,7 +51,7 @@ def test_readers_are_shown_blocks_of_k_families(make_job: MakeJob, limit: int) -
     } == set()
     (told,) = job.query("SELECT asked, holds, satisfied, in_words FROM published.people_guarantees")
     assert told[:3] == ("k = 3", True, None)
-    assert told[3].endswith("at least 3 people who look the same, of at least 3 households or other groups")
+    assert told[3].endswith("at least 3 rows that look the same, of at least 3 households or other groups")
     verified = verify(job.spec)
     assert (verified.problems, verified.not_recomputed) == ((), ())
     assert verified.tightest == released.tightest

@@ -304,7 +304,7 @@ def test_it_asks_for_nothing_but_the_views(job: Job, name: str, monkeypatch: pyt
     def refused(*_: Any, **__: Any) -> None:
         raise AssertionError("what is private was opened")
 
-    for place in ("qblock.report.read.store_of", "qblock.report.internal.store_of", "qblock.report.read.read_internal"):
+    for place in ("qblock.report.kept.store_of", "qblock.report.internal.store_of", "qblock.report.read.read_internal"):
         monkeypatch.setattr(place, refused)
     shown = read_report(job.spec, framework=name)
     assert shown.framework is not None

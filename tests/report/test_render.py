@@ -133,7 +133,7 @@ def report(label: str = "20-29", value: str | None = "flu", name: str = "age", *
             5,
         ),
         digest="2" * 64,
-        threshold=of(ThresholdShown, 0.09, "0.09", "highest", label, 0.5, "0.5", False, 4),
+        threshold=of(ThresholdShown, 0.09, "0.09", "highest", label, 0.5, "0.5", False, 12, 4),
         exposed=(of(ExposedShown, "disease", 2, 0.5, True), of(ExposedShown, label, 0, 0.0, False)),
         declared=(
             of(DeclaredShown, name, "quasi_identifier", label, True),

@@ -43,7 +43,7 @@ attributes:
 privacy: [{k_anonymity: {k: 2}}]
 """
 SIZES = st.dictionaries(st.integers(1, 60), st.integers(1, 9), min_size=1, max_size=6)
-THRESHOLDS = st.fractions(min_value=Fraction(1, 100), max_value=1)
+THRESHOLDS = st.fractions(min_value=Fraction(1, 100), max_value=1, max_denominator=10**9)
 
 
 def spec_of(declared: str) -> Spec:
@@ -73,6 +73,7 @@ def test_whether_it_is_met_is_decided_exactly(least: int, threshold: str, met: b
     shown = threshold_of(spec_of(f"{{threshold: {threshold}}}"), people)
     assert shown is not None
     assert (shown.met, shown.on, shown.because) == (met, "highest", None)
+    assert (least >= shown.least) == met
     assert shown.rows_above == (0 if met else 3 * least)
 
 

@@ -187,6 +187,7 @@ def threshold_of(spec: Spec, people: People, together: Fraction | None = None) -
         measured_text=chance_text(measured),
         of_version=measured == people.highest or declared.threshold_on == "mean",
         met=measured <= declared.threshold,
+        least=math.ceil(1 / declared.threshold),
         rows_above=people.above(declared.threshold),
     )
 

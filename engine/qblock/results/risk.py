@@ -8,7 +8,8 @@ from qblock.results.base import Real, Shown
 class ThresholdShown(Shown):
     """A chance that the spec declares acceptable, and what is measured. value: of the threshold; text: the same,
     exactly; on: `highest` or `mean`; because: where it is from; measured, measured_text: what the published rows have;
-    met: decided by fractions, not by the numbers here; rows_above: of which the own chance is above it; of_version:
+    met: decided by fractions, not by the numbers here; least: people who must look the same for it;
+    rows_above: of which the own chance is above it; of_version:
     whether it is measured in this version alone, and not what somebody finds who holds all versions."""
 
     value: Real
@@ -18,6 +19,7 @@ class ThresholdShown(Shown):
     measured: Real
     measured_text: str
     met: bool
+    least: int
     rows_above: int
     of_version: bool = True
 

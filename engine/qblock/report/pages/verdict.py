@@ -19,9 +19,9 @@ ROLES = {
 }
 NO_REASON = "no reason is declared"
 MEASURED = {
-    ("highest", True): "the highest chance of any row",
-    ("highest", False): "the highest chance of any person, over all versions,",
-    ("mean", True): "the mean chance over this version's rows",
+    ("highest", True): "the highest chance of any row is",
+    ("highest", False): "the highest chance of any person, over all versions, may be",
+    ("mean", True): "the mean chance over this version's rows is",
 }
 
 
@@ -68,10 +68,12 @@ def _chance(shown: Published) -> Iterator[Part]:
 
 def _met(of: ThresholdShown, above: float) -> str:
     because = f" ({of.because})" if of.because else ""
-    declared = f"{MEASURED[of.on, of.of_version]} is {of.measured_text}, and {of.text} is declared acceptable{because}"
+    declared = f"{MEASURED[of.on, of.of_version]} {of.measured_text}, and {of.text} is declared acceptable{because}"
     if of.met:
         return f"The threshold is met: {declared}."
-    return f"The threshold is not met: {declared}. The chance is above it for {share(above)} of the rows."
+    rows = f" The chance is above it for {share(above)} of the rows." if of.of_version else ""
+    remedy = f" It takes k = {of.least} or more." if of.on == "highest" else ""
+    return f"The threshold is not met: {declared}.{rows}{remedy}"
 
 
 def _one_more_fact(shown: Published) -> Iterator[Part]:
@@ -87,9 +89,8 @@ def _one_more_fact(shown: Published) -> Iterator[Part]:
 
 def _answers(shown: Published) -> Iterator[Part]:
     if shown.answers:
-        rows = [(of.risk, ", ".join(of.models) or "none", of.in_words) for of in shown.answers]
-        columns = ("risk", "answered by", "in words")
-        yield Table("Singling out, linkability and inference, and the guarantees that answer them", columns, rows)
+        said = [f"{of.risk}: {', '.join(of.models)}{' - ' if of.models else ''}{of.in_words}" for of in shown.answers]
+        yield Points("Singling out, linkability and inference, and the guarantees that answer them", said)
 
 
 def _taken(report: Report) -> Iterator[Part]:
