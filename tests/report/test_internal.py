@@ -390,3 +390,18 @@ def test_beliefs_are_those_of_the_audit(make_job: MakeJob) -> None:
     weights.write_text("x,weight\n1,1\n")
     with pytest.raises(InputError, match="it has no column 'age'"):
         read_internal(job.spec, prior=str(weights))
+
+
+def test_a_published_node_of_other_columns_is_none_of_the_lattice(make_job: MakeJob) -> None:
+    """The spec has lost a quasi-identifier, or a level, since the version was published."""
+    job = make_job()
+    node = tuple(job.run().node.values())
+    assert read_internal(job.spec).lattice.published == node
+    attributes = job.settings["attributes"]
+    job.settings["attributes"] = attributes | {"age": {"role": "quasi_identifier", "hierarchy": "suppress"}}
+    lower = read_internal(job.spec).lattice
+    assert lower.published == (node if node[1] < 2 else None)
+    job.settings["attributes"] = attributes | {"age": "identifying"}
+    fewer = read_internal(job.spec)
+    assert fewer.lattice.published is None
+    assert {len(node.levels) for node in fewer.lattice.nodes} == {1}

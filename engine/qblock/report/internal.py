@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from operator import le
 from typing import Any
 
 from qblock.errors import QblockError, Refused
@@ -92,7 +93,7 @@ def read_internal(
         said = _said(task, whole, progress)
         words = levels_in_words(spec, task.source.hierarchies)
         nodes = None if said.get("nodes") is None else [SearchedNode.model_validate(node) for node in said["nodes"]]
-        lattice = _lattice(task, said, nodes, words, whole, kept.node or _published(past))
+        lattice = _lattice(task, said, nodes, words, whole, kept.node or _published(past, task))
         why_not = OF_MAP if of_map else _why_not(task)
         questions = None
         if why_not is None and nodes is not None:
@@ -211,11 +212,13 @@ def _candidate(said: Mapping[str, Any]) -> str:
     )
 
 
-def _published(past: History) -> tuple[int, ...] | None:
-    """The node of the version that readers see."""
+def _published(past: History, task: Task) -> tuple[int, ...] | None:
+    """The node of the version that readers see, if the spec still has it."""
+    columns, heights = tuple(task.spec.quasi_identifiers), task.lattice.heights
     for event in reversed(past.events):
         if event.version == past.current and event.node:
-            return event.node
+            known = event.quasi_identifiers == columns and all(map(le, event.node, heights))
+            return event.node if known else None
     return None
 
 
