@@ -120,9 +120,8 @@ class Release:
             return results.search.Searched.model_validate(answer)
 
     def explorer(self, *, progress: Progress | None = None) -> str:
-        """A page in HTML on which somebody chooses what to publish: every node, with the tightest values and metrics
-        that a choice goes by. INTERNAL: these tell of the source. Raises InputError for a lattice of more than 2,500
-        nodes."""
+        """A page in HTML on which somebody chooses what to publish: every node and some recoding maps, with what a
+        choice goes by. INTERNAL: it tells of the source. Raises InputError for a lattice of more than 2,500 nodes."""
         from qblock.report.explorer import explorer_page
         from qblock.search.explorer import explore
         from qblock.search.run import open_task

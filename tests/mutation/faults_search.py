@@ -277,8 +277,36 @@ EXPLORER = (
     Mutation(
         "explorer: a level that nobody accepts is chosen",
         "report/templates/explorer.js",
-        "if (held && shows(data, most, node) && ",
-        "if (held && ",
+        "order[node] !== null && shows(data, most, node) && ",
+        "order[node] !== null && ",
+        tests=PAGE,
+    ),
+    Mutation(
+        "explorer: a map is the best where nobody wants maps",
+        "report/templates/explorer.js",
+        "held && (maps || !mapOf(data, choice))",
+        "held",
+        tests=PAGE,
+    ),
+    Mutation(
+        "explorer: a map counts as what half of its rows show",
+        "search/explorer.py",
+        "MOST_SHOWN = 0.9",
+        "MOST_SHOWN = 0.5",
+        tests=PAGE,
+    ),
+    Mutation(
+        "explorer: the lines for a map forget the size of its boxes",
+        "search/maps.py",
+        "    if search.box is not None:\n        parts",
+        "    if False:\n        parts",
+        tests=PAGE,
+    ),
+    Mutation(
+        "explorer: a map is counted by what it was searched for alone",
+        "search/maps.py",
+        "maps.append(MapChoice(question, count_again(counted, recoded)))",
+        "maps.append(MapChoice(question, recoded))",
         tests=PAGE,
     ),
     Mutation(

@@ -145,8 +145,8 @@ def choices(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, name = tmp_path_factory.mktemp("choices"), "</script><b>"
     with duckdb.connect(str(folder / "w.duckdb")) as database:
         database.execute(
-            f"CREATE TABLE t AS SELECT i % 40 AS age, ['f', 'm'][1 + i % 2] AS \"{name}\", "
-            "['a', 'b', 'c'][1 + i % 3] AS s FROM range(400) r(i)"
+            f"CREATE TABLE t AS SELECT if(i < 400, i % 40, 3) AS age, ['f', 'm'][1 + i % 2] AS \"{name}\", "
+            "['a', 'b', 'c'][1 + i % 3] AS s FROM range(600) r(i)"
         )
     attributes = {
         "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [5, 10, 20]}},
@@ -174,18 +174,29 @@ def test_the_page_to_choose_from_answers_to_the_keyboard(browser: Any, choices: 
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(choices.as_uri())
     first = page.inner_text("#answer")
-    assert first.startswith("You can publish this: 400 rows in groups of at least 10 rows")
+    assert first.startswith("You can publish this: 600 rows in groups of at least 10 rows")
     page.focus("#s-0-0")
     page.keyboard.press("End")
-    assert page.inner_text("#answer").startswith("You can publish this: 400 rows in groups of at least 400 rows")
-    assert "k_anonymity: {k: 400}" in page.inner_text("#yaml")
-    page.fill("#t-0-0", "401")
+    assert page.inner_text("#answer").startswith("You can publish this: 600 rows in groups of at least 600 rows")
+    assert "k_anonymity: {k: 600}" in page.inner_text("#yaml")
+    page.fill("#t-0-0", "601")
     assert page.inner_text("#answer") == "Nothing holds this. Ask for less."
     page.fill("#t-0-0", "5")
     assert page.inner_text("#answer") == first
     page.focus("#picture")
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#looked").startswith(("Holds", "Fails"))
+    page.fill("#t-0-0", "11")
+    page.check("#maps")
+    assert "The best is a map" in page.inner_text("#answer")
+    assert "recoding: multidimensional" in page.inner_text("#yaml")
+    assert page.locator("#marks path:visible").count() > page.locator("#marks path").count() - 9
+    page.select_option("#colour", label="k of k anonymity")
+    assert not page.is_visible("#states")
+    assert re.fullmatch(r"[\d,]+( to [\d,]+)?", page.inner_text("#q4"))
+    page.focus("#picture")
+    page.keyboard.press("ArrowRight")
+    assert re.search(r", k \d+: ", page.inner_text("#looked"))
     violations = import_module("axe_playwright_python.sync_playwright").Axe().run(page).response["violations"]
     assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in violations] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -9,17 +9,19 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from qblock.canonical import decimal_text
 from qblock.errors import InputError
 from qblock.report.explorer import explorer_page
 from qblock.report.render import TEMPLATES
 from qblock.search import explorer
-from qblock.search.explorer import Options, explore
+from qblock.search.explorer import Options, exact_text, explore
 from qblock.search.run import open_task, run_search
 from qblock.spec import Spec, read_spec
 
@@ -32,6 +34,7 @@ PRIVACY_OF = """k_anonymity: {{k: {}}}
 entropy_l_diversity: {{l: {}, sensitive: s}}
 t_closeness: {{t: {}, sensitive: s}}"""
 CHOOSE_BY = "search: {{choose_by: {}}}\n"
+NODES = "among(data, holding(data, JSON.parse(given)), false)"
 METRICS = ("loss", "discernibility", "precision", "height")
 
 
@@ -64,7 +67,7 @@ def test_the_page_chooses_what_a_search_does(warehouse: Any, tmp_path: Path, see
         with open_task(read_spec(text_of(spec.source.url.url, texts, CHOOSE_BY.format(metric)), spec.path, {})) as task:
             result = run_search(task).chosen
         context.set("given", json.dumps([*([text] for text in asked), *[None] * (len(data["models"]) - 3)]))
-        place = context.eval(f"best(data, holding(data, JSON.parse(given)), data.heights, {names.index(metric)})")
+        place = context.eval(f"best(data, {NODES}, data.heights, {names.index(metric)})")
         levels = None if place < 0 else tuple(of[place] for of in data["levels"])
         assert levels == (None if result is None else result.node), (asked, metric)
         chosen += result is not None
@@ -75,17 +78,18 @@ def test_what_must_be_shown_is_shown(warehouse: Any, tmp_path: Path) -> None:
     """The best of those that hold and are no coarser, by looking at each."""
     draw = random.Random(3)
     data = options_of(load(warehouse, tmp_path, rows_of(3, 40), PRIVACY)).to_json()
-    context, nodes = program(data), list(zip(*data["levels"], strict=True))
+    context, choices = program(data), list(zip(*data["levels"], strict=True))
+    assert data["maps"]
     order = data["metrics"][0]["order"]
     for _ in range(30):
         most = [draw.randrange(height + 1) for height in data["heights"]]
-        holds = [draw.random() < 0.5 for _ in nodes]
+        holds = [draw.random() < 0.5 for _ in choices]
         context.set("text", json.dumps([holds, most]))
         place = context.eval("(([holds, most]) => best(data, holds, most, 0))(JSON.parse(text))")
         left = [
             i
-            for i, node in enumerate(nodes)
-            if holds[i] and all(level <= top for level, top in zip(node, most, strict=True))
+            for i, levels in enumerate(choices)
+            if holds[i] and all(level <= top for level, top in zip(levels, most, strict=True))
         ]
         assert place == min(left, key=order.__getitem__, default=-1)
 
@@ -104,6 +108,98 @@ def test_the_lines_to_paste_ask_for_what_is_shown(warehouse: Any, tmp_path: Path
         chosen = run_search(task).chosen
     assert chosen is not None
     assert chosen.node == tuple(of[place] for of in data["levels"])
+
+
+MORE_OF_MAPS = (
+    "",
+    "search: {recoding: multidimensional, choose_by: kl_divergence, box: {least: 4}, weights: {a: 3}}\n",
+    "suppression_limit: 0.2\n",
+)
+
+
+def searched(spec: Spec, pasted: str) -> Any:
+    """The map that a search of a spec finds with lines that were pasted into it. Nothing is suppressed."""
+    document = yaml.safe_load(spec.path.read_text("utf-8")) | yaml.safe_load(pasted) | {"suppression_limit": 0}
+    with open_task(read_spec(yaml.safe_dump(document), spec.path, {})) as task:
+        recoded = run_search(task).recoded
+        assert recoded is not None
+        return recoded.stated, recoded.assessment.tightest, recoded.metrics(["loss", "discernibility"])
+
+
+@pytest.mark.parametrize("more", MORE_OF_MAPS)
+def test_a_map_is_what_a_search_of_its_lines_finds(warehouse: Any, tmp_path: Path, more: str) -> None:
+    """The map itself, what the models say of it, and its metrics."""
+    spec = load(warehouse, tmp_path, rows_of(6, 60), PRIVACY, more)
+    spec.path.write_text(text_of(spec.source.url.url, PRIVACY, more), "utf-8")
+    options = options_of(spec)
+    data, count = options.to_json(), len(options.nodes)
+    context, names = program(data), list(options.metrics)
+    assert len(data["maps"]) >= 3
+    for i, searched_for in enumerate(options.maps.maps):
+        own = [of.model for of in searched_for.question.privacy]
+        given = [
+            [decimal_text(Fraction(getattr(model, data["models"][j]["bounds"][0]["parameter"])))]
+            for j, model in enumerate(own)
+        ]
+        context.set("text", json.dumps([*given, *[None] * (len(data["models"]) - len(own))]))
+        assert context.eval(f"holding(data, JSON.parse(text))[{count + i}]")
+        stated, tightest, metrics = searched(spec, context.eval(f"lines(data, JSON.parse(text), {count + i})"))
+        assert stated == searched_for.recoded.stated
+        for j, verdict in enumerate(tightest):
+            assert (
+                exact_text(verdict.values[0].value)
+                == data["models"][j]["bounds"][0]["values"][data["models"][j]["bounds"][0]["at"][count + i]]
+            )
+        assert {name: options.metrics[name][count + i] for name in metrics} == metrics
+        assert data["smallest"][count + i] == tightest[0].values[0].value
+        assert data["metrics"][names.index("height")]["order"][count + i] is None
+
+
+def test_a_map_shows_what_nine_rows_of_ten_show(warehouse: Any, tmp_path: Path) -> None:
+    """By the labels of its blocks."""
+    options = options_of(load(warehouse, tmp_path, rows_of(6, 60), PRIVACY))
+    data, seen = options.to_json(), set()
+    for i, searched_for in enumerate(options.maps.maps, len(options.nodes)):
+        recoded = searched_for.recoded
+        labels = [
+            [ladder.labels[number].level for number in recoded.specialized.tree.numbers[recoded.published, j]]
+            for j, ladder in enumerate(recoded.specialized.tree.ladders)
+        ]
+        rows = recoded.specialized.groups.rows[recoded.kept].tolist()
+        for j in range(2):
+            shown = [sum(n for level, n in zip(labels[j], rows, strict=True) if level <= most) for most in range(4)]
+            expected = next(level for level in range(4) if shown[level] >= 0.9 * 60)
+            assert data["levels"][j][i] == expected
+            seen.add(expected)
+            assert sum(data["maps"][i - len(options.nodes)]["labels"][j]) == 60
+    assert len(seen) > 1
+
+
+def test_labels_are_pictures_of_their_rows(warehouse: Any, tmp_path: Path) -> None:
+    rows = rows_of(1, 40)
+    data = options_of(load(warehouse, tmp_path, rows, PRIVACY)).to_json()
+    for column in data["columns"]:
+        paths = HIERARCHIES[column["name"]]
+        for level, bars in enumerate(column["labels"]):
+            counts = Counter(paths[row[column["name"]]][level] for row in rows)
+            order = dict.fromkeys(path[level] for path in paths.values())
+            assert bars == [counts[label] for label in order if counts[label]]
+
+
+def test_no_map_is_begun_after_its_time(warehouse: Any, tmp_path: Path) -> None:
+    with open_task(load(warehouse, tmp_path, rows_of(6, 60), PRIVACY)) as task:
+        times = iter([0.0, 0.0, 0.0])
+        options = explore(task, clock=lambda: next(times, 1e9))
+    assert 1 <= len(options.maps.maps) <= 3
+    assert "maps are not here" in str(options.maps.why_not)
+    assert "Some maps are left out" in explorer_page(options)
+
+
+def test_a_spec_that_no_map_can_answer_has_none(warehouse: Any, tmp_path: Path) -> None:
+    nodes_alone = [*PRIVACY, "nt_closeness: {n: 10, t: 0.5, sensitive: s, variant: lattice}"]
+    options = options_of(load(warehouse, tmp_path, rows_of(1, 40), nodes_alone))
+    assert options.to_json()["maps"] == []
+    assert "Recoding maps are left out: " in explorer_page(options)
 
 
 def test_no_name_in_the_lines_to_paste_stands_for_a_variable(warehouse: Any, tmp_path: Path) -> None:

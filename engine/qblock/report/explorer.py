@@ -19,8 +19,13 @@ def _notes(options: Options) -> list[str]:
     notes = ["Here no row is suppressed."]
     if spec.suppression_limit:
         notes = ["Here no row is suppressed. Your suppression_limit may let a search take more detail."]
-    if spec.search.recoding == "multidimensional":
-        notes.append("Here each column has one level. Your spec asks for a map, which keeps more detail.")
+    if options.maps.maps:
+        notes.append(
+            "Recoding maps are those of your spec, and of other values of one k or l at a time. A search finds one for "
+            "any numbers."
+        )
+    if options.maps.why_not is not None:
+        notes.append(f"{'Some maps' if options.maps.maps else 'Recoding maps'} are left out: {options.maps.why_not}.")
     if spec.search.choose_from == "sizes":
         notes.append("Your spec chooses by group sizes alone. This page looks at sensitive values, too.")
     if spec.search.within is not None:

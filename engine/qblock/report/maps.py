@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,11 @@ from qblock.results.base import Guarantee
 from qblock.results.report import DepthShown, MapAnswerShown, MapBlocksShown, MapsShown
 from qblock.search.assessment import requirements_json
 from qblock.search.boxes.recoded import Recoded, count_map
-from qblock.search.maps import MOST_ROWS, MapAnswer, Maps, Question, as_asked, rungs
+from qblock.search.maps import MOST_ROWS, WITHIN, MapAnswer, Maps, Question, as_asked, rungs
 from qblock.search.progress import Deadline, Pace, Progress
 from qblock.search.task import Task
 from qblock.spec import Spec
 
-WITHIN = timedelta(minutes=2)
-"""After which no other map is begun."""
 TOO_LARGE = "the source has more than {:,} rows"
 NO_TIME = "{:g} minutes were over"
 

@@ -1,4 +1,4 @@
-"""Every node with what decides a choice among them, for a page on which somebody chooses what to publish.
+"""Every node, and recoding maps, with what decides a choice among them, for a page on which somebody chooses.
 
 Tightest values are exact texts, so that the page compares thresholds with them as the engine does; of each metric the
 order of `choose` is given, so that the page chooses as a search does. No row is suppressed here.
@@ -6,7 +6,9 @@ order of `choose` is given, so that the page chooses as a search does. No row is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from qblock.blocks import Ints
 from qblock.canonical import decimal_text, number_text
 from qblock.errors import InputError
 from qblock.lattice import Node, height
@@ -23,8 +26,11 @@ from qblock.models import Bound, Model, parameters_of
 from qblock.models.base import Parameter, Range
 from qblock.models.examples import in_words
 from qblock.search.assessment import NodeCounts, tightest_of
+from qblock.search.boxes.groups import added
+from qblock.search.boxes.recoded import NOISE, Recoded, percent
 from qblock.search.compare import FIGURES, default_settings, question
-from qblock.search.progress import Pace, Progress
+from qblock.search.maps import WITHIN, MapChoices, map_choices
+from qblock.search.progress import Deadline, Pace, Progress
 from qblock.search.task import Task
 from qblock.search.utility import Metrics, rounded
 from qblock.source.in_words import SUPPRESSED, levels_in_words
@@ -35,40 +41,61 @@ MOST_EXPLORED = 2_500
 """Nodes of a page: a browser draws each, and a file has the values of each."""
 OFFERED = ("k_anonymity", "distinct_l_diversity", "entropy_l_diversity", "t_closeness", "epsilon_privacy")
 """Models that a page offers beside those of the spec, each in the first setting of `compare`."""
+MOST_BARS = 40
+"""Of a picture of the rows that labels have: where there are more labels, a bar is neighbours together."""
+MOST_SHOWN = 0.9
+"""A map counts as showing a level where this share of its rows has it, or more detail."""
 WRITTEN = ("whole", "rational", "flag", "choice")
 """Kinds of parameters that hold no value of the source."""
 
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """What there is to choose from. nodes: in the order of the lattice; smallest: rows, or people, of each smallest
-    block; requested: how many of the requirements are those of the spec; barred: indexes of nodes that fail whatever
-    the thresholds; values: for each bound of each requirement the tightest value of each node."""
+    """What there is to choose from: nodes in the order of the lattice, and after them the maps.
+
+    requested: how many of the requirements are those of the spec; smallest: rows, or people, of the smallest block of
+    each choice; barred: indexes of those that fail whatever the thresholds; values: for each bound of each requirement
+    the tightest value of each choice; metrics: of each choice, None where a map has none; labels: of each column and
+    level the rows of its labels, as `_histogram` has them.
+    """
 
     task: Task
     requirements: tuple[Requirement, ...]
     requested: int
     nodes: tuple[Node, ...]
+    maps: MapChoices
     smallest: tuple[int, ...]
     barred: tuple[int, ...]
     values: tuple[tuple[tuple[Any, ...], ...], ...]
     metrics: dict[str, tuple[Any, ...]]
+    labels: tuple[tuple[list[int], ...], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Arrays over the nodes. Of a bound `at` has, for each node, the place of its value in `values`."""
+        """Arrays over the choices. Of a bound `at` has, for each choice, the place of its value in `values`."""
         spec, source = self.task.spec, self.task.source
         words = levels_in_words(spec, source.hierarchies)
+        maps = [_map(searched.question.change, searched.recoded, words) for searched in self.maps.maps]
+        columns = enumerate(zip(spec.quasi_identifiers, self.task.lattice.heights, strict=True))
         return {
             "release": spec.release,
             "rows": source.rows,
             "unit": "people" if spec.count == "entities" else "rows",
             "columns": [
-                {"name": name, "yaml": key_text(name), "words": words[name][: highest + 1]}
-                for name, highest in zip(spec.quasi_identifiers, self.task.lattice.heights, strict=True)
+                {
+                    "name": name,
+                    "yaml": key_text(name),
+                    "words": words[name][: highest + 1],
+                    "labels": self.labels[i],
+                }
+                for i, (name, highest) in columns
             ],
-            "hidden": SUPPRESSED,
             "heights": list(self.task.lattice.heights),
-            "levels": [list(levels) for levels in zip(*self.nodes, strict=True)],
+            "levels": [
+                [*levels, *(of["levels"][i] for of in maps)] for i, levels in enumerate(zip(*self.nodes, strict=True))
+            ],
+            "maps": maps,
+            "map_search": self.maps.written,
+            "with_maps": spec.search.recoding == "multidimensional" and bool(maps),
             "smallest": list(self.smallest),
             "barred": list(self.barred),
             "models": [
@@ -80,9 +107,9 @@ class Options:
         }
 
 
-def explore(task: Task, progress: Progress | None = None) -> Options:
-    """Count every node of the lattice, whatever `search.node` and `suppression_limit` say. Raises InputError for a
-    lattice that is too large for a page."""
+def explore(task: Task, progress: Progress | None = None, clock: Callable[[], float] = time.monotonic) -> Options:
+    """Count every node of the lattice, and maps of other k and l, whatever `search.node` and `suppression_limit` say.
+    clock: of the time that maps may take. Raises InputError for a lattice that is too large for a page."""
     nodes = len(task.lattice)
     if nodes > MOST_EXPLORED:
         raise InputError(
@@ -112,10 +139,19 @@ def explore(task: Task, progress: Progress | None = None) -> Options:
             figures[name].append(metrics.rank(node, name))
         if pace is not None:
             pace(len(order), nodes - len(order), 0.0)
+    maps = map_choices(every, len(task.spec.privacy), Deadline(WITHIN, clock), progress)
+    for searched in maps.maps:
+        counts, measured_of = searched.recoded.assessment.counts, searched.recoded.metrics(names)
+        smallest.append(int(searched.recoded.specialized.groups.size.min()))
+        columns.append(_tightest(requirements, counts))
+        for name in names:
+            figures[name].append(measured_of.get(name))
     values = tuple(tuple(zip(*of, strict=True)) for of in zip(*columns, strict=True))
     measured = {name: tuple(of) for name, of in figures.items()}
     own, groups = len(task.spec.privacy), tuple(smallest)
-    return Options(task, requirements, own, tuple(order), groups, tuple(barred), values, measured)
+    return Options(
+        task, requirements, own, tuple(order), maps, groups, tuple(barred), values, measured, _of_levels(task)
+    )
 
 
 def deciding(model: Model) -> list[Bound]:
@@ -246,16 +282,86 @@ def _fixed(requirement: Requirement) -> tuple[list[str], bool]:
 
 
 def _metric(name: str, values: Sequence[Any], nodes: Sequence[Node]) -> dict[str, Any]:
-    """order: the place of each node as `choose` has it."""
+    """order: the place of each node as `choose` has it, maps among them; None of a map that does not have the
+    metric."""
     metric = BY_NAME[name]
-    ranked = sorted(range(len(nodes)), key=lambda i: (metric.sign * rounded(values[i]), height(nodes[i]), nodes[i]))
-    order = [0] * len(nodes)
-    for place, i in enumerate(ranked):
+
+    def rank(i: int) -> tuple[Any, ...]:
+        if i < len(nodes):
+            return metric.sign * rounded(values[i]), height(nodes[i]), nodes[i]
+        # A map whose metric differs by noise from that of a node comes after it.
+        return metric.sign * values[i] + NOISE * abs(values[i]), inf, (i,)
+
+    order: list[int | None] = [None] * len(values)
+    for place, i in enumerate(sorted((i for i, value in enumerate(values) if value is not None), key=rank)):
         order[i] = place
     return {
         "name": name,
         "meaning": metric.meaning,
         "smaller": metric.better == "smaller",
-        "values": [float(f"{float(value):.6g}") for value in values],
+        "values": [None if value is None else float(f"{float(value):.6g}") for value in values],
         "order": order,
     }
+
+
+def _map(change: str, recoded: Recoded, words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """A map without its labels. levels: of each column the finest level that MOST_SHOWN of the rows are at, or below;
+    detail: from 0 to 1."""
+    tree, rows = recoded.specialized.tree, recoded.specialized.groups.rows[recoded.kept]
+    heights = [max(hierarchy.height, 1) for hierarchy in recoded.task.source.hierarchies]
+    levels, codes, labels = (
+        of.T
+        for of in (*(tree.fact(name, recoded.published) for name in ("level", "code")), tree.numbers[recoded.published])
+    )
+    return {
+        "change": change,
+        "levels": [_finest(of, rows) for of in levels],
+        "detail": [
+            float(f"{1 - float(of @ rows) / float(height * rows.sum()):.4g}")
+            for of, height in zip(levels, heights, strict=True)
+        ],
+        "words": [_shown(share, words[share["attribute"]]) for share in recoded.shares()],
+        "labels": [_histogram(_by_label(*of, rows)) for of in zip(labels, codes, strict=True)],
+    }
+
+
+def _finest(levels: Ints, rows: Ints) -> int:
+    so_far = np.cumsum(np.bincount(levels, rows))
+    return int(np.argmax(so_far >= MOST_SHOWN * rows.sum()))
+
+
+def _shown(share: Mapping[str, Any], words: Sequence[str]) -> str:
+    """What readers see of a column of a map: kinds of labels, those of most rows first, and no
+    label."""
+    kinds = Counter[str]()
+    for kind in share["labels"]:
+        level = words[kind["level"]].split(" (")[0]
+        kinds[level if kind["form"] == "plain" else "several labels together"] += kind["share"]
+    if share["suppressed"]:
+        kinds[SUPPRESSED] += share["suppressed"]
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    return "; ".join(f"{what} for {percent(part)}" for what, part in kinds.most_common())
+
+
+def _of_levels(task: Task) -> tuple[tuple[list[int], ...], ...]:
+    """Of each level of each column the rows of its labels, in the order of the hierarchy."""
+    columns = []
+    marginals, heights = task.source.frequency_sets.marginals(), task.lattice.heights
+    for hierarchy, (leaves, rows), highest in zip(task.source.hierarchies, marginals, heights, strict=True):
+        codes = hierarchy.codes[:, leaves]
+        columns.append(tuple(_histogram(_by_label(codes[level], codes[level], rows)) for level in range(highest + 1)))
+    return tuple(columns)
+
+
+def _by_label(labels: Ints, codes: Ints, rows: Ints) -> Ints:
+    """The rows of each label, in the order of their codes."""
+    _, first, place = np.unique(labels, return_index=True, return_inverse=True)
+    return added(rows, place.reshape(-1), len(first))[np.argsort(codes[first], kind="stable")]
+
+
+def _histogram(rows: Ints) -> list[int]:
+    """Rows of labels; where there are many, of neighbours together."""
+    bars = min(len(rows), MOST_BARS)
+    result: list[int] = np.add.reduceat(rows, np.arange(bars) * len(rows) // bars).tolist()
+    return result

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qblock.errors import ParameterError
+from qblock.canonical import decimal_text
+from qblock.errors import InputError, ParameterError
 from qblock.models import KAnonymity
 from qblock.search.progress import Deadline, Pace, Progress
 from qblock.search.run import run_search
 from qblock.search.task import Task
 from qblock.spec import Requirement, Spec
+from qblock.spec.checks import SPLIT_CHOICES
 from qblock.spec.privacy import parameters
+from qblock.spec.written import key_text
 
 if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded
@@ -26,6 +30,8 @@ ENTROPY_STEPS = (Fraction(3, 2), Fraction(2), Fraction(5, 2), Fraction(3), Fract
 """An entropy l is no whole number."""
 MOST_ROWS = 1_000_000
 """Of a larger source the map of the spec alone is searched for."""
+WITHIN = timedelta(minutes=2)
+"""After which no other map is begun."""
 AS_ASKED = "as the spec asks"
 
 
@@ -146,6 +152,76 @@ def keeps(task: Task, recoded: Recoded) -> bool | None:
 
 def _kind(requirement: Requirement) -> tuple[str, tuple[str, ...]]:
     return requirement.model.name, requirement.sensitive
+
+
+@dataclass(frozen=True, eq=False)
+class MapChoice:
+    """question: that it answers; recoded: as all models that were given count it."""
+
+    question: Question
+    recoded: Recoded
+
+
+@dataclass(frozen=True, eq=False)
+class MapChoices:
+    """Maps that differ. written: `search` of a spec that asks for them, as YAML on one line; why_not: why there are
+    none, or not all; None where all are there."""
+
+    maps: tuple[MapChoice, ...]
+    written: str
+    why_not: str | None = None
+
+
+def map_choices(task: Task, own: int, over: Deadline, progress: Progress | None = None) -> MapChoices:
+    """The maps of a spec at other k and l, of which the first is as it asks. own: how many of the requirements of the
+    task are the spec's, and asked of maps; by the others they are counted."""
+    from qblock.search.boxes.recoded import count_again
+    from qblock.search.recodings import check_both
+
+    spec = _asking(task.spec)
+    written = _written(spec)
+    try:
+        check_both(spec)
+    except InputError as error:
+        return MapChoices((), written, str(error))
+    counted, asking = (
+        Task(replace(task.source, spec=replace(spec, privacy=of))) for of in (spec.privacy, spec.privacy[:own])
+    )
+    questions = [as_asked(asking.spec), *(replace(of, boxed=True) for of in rungs(asking))]
+    maps, seen, left_out = list[MapChoice](), list[Any](), 0
+    pace = None if progress is None else Pace("maps", progress)
+    for number, question in enumerate(questions, 1):
+        if maps and (task.source.rows > MOST_ROWS or over()):
+            left_out += 1
+            continue
+        variant = Task(replace(task.source, spec=replace(spec, privacy=question.privacy)))
+        recoded = run_search(variant, best_only=True).recoded
+        if recoded is not None and recoded.boxes not in seen:
+            seen.append(recoded.boxes)
+            maps.append(MapChoice(question, count_again(counted, recoded)))
+        if pace is not None:
+            pace(number, len(questions) - number, 0.0)
+    return MapChoices(tuple(maps), written, f"{left_out} of {len(questions)} maps are not here" if left_out else None)
+
+
+def _asking(spec: Spec) -> Spec:
+    """The same spec, for a map."""
+    by = spec.search.choose_by if spec.search.choose_by in SPLIT_CHOICES else "loss"
+    search = replace(
+        spec.search, recoding="multidimensional", choose_by=by, choose_from="minimal", node=None, within=None
+    )
+    return replace(spec, search=search)
+
+
+def _written(spec: Spec) -> str:
+    search = spec.search
+    parts = ["recoding: multidimensional", f"choose_by: {search.choose_by}"]
+    if search.box is not None:
+        parts.append(f"box: {{least: {search.box.least}}}")
+    if search.weights:
+        weights = (f"{key_text(name)}: {decimal_text(weight)}" for name, weight in search.weights.items())
+        parts.append(f"weights: {{{', '.join(weights)}}}")
+    return f"{{{', '.join(parts)}}}"
 
 
 def rungs(task: Task) -> Iterator[Question]:

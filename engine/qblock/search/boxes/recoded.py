@@ -302,9 +302,12 @@ class _Beginnings:
         self._populations = [task.population_sets(requirement) for requirement in with_population(spec.privacy)]
         self._guards = [task.guard_frequency_sets(requirement) for requirement in with_guards(spec.privacy)]
 
-    def specialization(self, *, by_sizes: bool) -> tuple[Specialization, Judge, PartCounting]:
-        """A search that has not begun, who judges its boxes, and what counts them."""
-        task, needed, ladders = self.task, self._needed, self._ladders()
+    def specialization(
+        self, *, by_sizes: bool, ladders: Sequence[Ladder] | None = None
+    ) -> tuple[Specialization, Judge, PartCounting]:
+        """A search that has not begun, who judges its boxes, and what counts them. ladders: of a known map."""
+        task, needed = self.task, self._needed
+        ladders = self._ladders() if ladders is None else tuple(ladders)
         column = needed.index(0) if self._divergence and needed else None
         weights = task.spec.weights
         gain = Gain(task.spec.search.choose_by, ladders, task.source.rows, weights, column)
@@ -388,6 +391,14 @@ def count_map(task: Task, stated: Mapping[str, Any], tally: Tally | None) -> Rec
     boxes = specialization.follow(tree, tally)
     start: Start = "top" if tree.start == task.lattice.top else "node"
     return Recoded(task, boxes, judge, start, specialization.path, counting, stated)
+
+
+def count_again(task: Task, recoded: Recoded) -> Recoded:
+    """A map of the same source, counted by the models of another task."""
+    tree = recoded.specialized.tree
+    specialization, judge, counting = _Beginnings(task).specialization(by_sizes=False, ladders=tree.ladders)
+    boxes = specialization.follow(tree)
+    return Recoded(task, boxes, judge, recoded.start, specialization.path, counting)
 
 
 def map_of_node(task: Task, node: Node) -> Recoded:
