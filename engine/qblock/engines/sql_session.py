@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -75,6 +75,12 @@ class SqlSession(Session):
         self._sent += 1
         with translated(self._adapter, lambda: self._read_by(statement)):
             return self._adapter.fetch(self.connection, self._executable(statement), dict(parameters or {}))
+
+    def rows(self, query: sa.Executable) -> Sequence[sa.Row[Any]]:
+        """The rows of a small answer to a long question, which DuckDB plans once more for an Arrow table."""
+        self._sent += 1
+        with translated(self._adapter, lambda: self._read_by(query)):
+            return self.connection.execute(query).all()
 
     def batches(self, query: sa.Select[*tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a query without parameters as they arrive, so many at a time."""

@@ -76,7 +76,7 @@ class Sums(NamedTuple):
 
 def sums_of(own: SqlSession, table: sa.Table, *where: sa.ColumnElement[bool]) -> Sums:
     """Of some rows of a table that is one part."""
-    return Sums.of_text(_read(own, [_digests(own, table).where(*where)]).get(table.name))
+    return Sums.of_text(_read(own, [_digests(own, table, *where)]).get(table.name))
 
 
 def all_parts(
@@ -92,7 +92,7 @@ def all_parts(
             queries.append(_counts(table).where(*same, table.c.version < newest))
             same.append(table.c.version >= newest)
         if table not in without:
-            queries.append(_digests(own, table, by_version=table in t.of_versions).where(*same))
+            queries.append(_digests(own, table, *same, by_version=table in t.of_versions))
     return _read(own, queries)
 
 
@@ -116,8 +116,7 @@ def marks(own: SqlSession, t: Tables, release: str) -> dict[str, list[str]] | No
         part: sa.ColumnElement[Any] = sa.literal_column(f"'{table.name}'").label("part")
         query = sa.select(part, sa.func.count().label("n"), total.label("total")).where(t.rows_of(table, release))
         queries.append(query.where(table.c.version >= _newest(t, release)) if table is t.row else query)
-    rows = own.fetch(sa.union_all(*queries)).to_pylist()
-    return {row["part"]: [str(row["n"]), str(row["total"]), library] for row in rows}
+    return {row.part: [str(row.n), str(row.total), library] for row in own.rows(sa.union_all(*queries))}
 
 
 def is_as_marked(own: SqlSession, t: Tables, release: str) -> bool:
@@ -214,7 +213,7 @@ def changed_parts(own: SqlSession, t: Tables, release: str, touched: Touched, kn
         same = [t.rows_of(table, release)]
         if table in t.of_versions and None not in numbers:
             same.append(table.c.version.in_(sorted(number for number in numbers if number is not None)))
-        queries.append(_digests(own, table, by_version=table in t.of_versions).where(*same))
+        queries.append(_digests(own, table, *same, by_version=table in t.of_versions))
     parts = _read(own, queries)
     names = {table.name: numbers for table, numbers in versions.items()}
     gone = {name: None for name in known if _is_of(name, names) and name not in parts}
@@ -275,7 +274,9 @@ def _sentence(name: str, expected: str | None, part: str | None) -> str:
     )
 
 
-def _digests(own: SqlSession, table: sa.Table, *, by_version: bool = False) -> sa.Select[Any]:
+def _digests(
+    own: SqlSession, table: sa.Table, *where: sa.ColumnElement[bool], by_version: bool = False
+) -> sa.Select[Any]:
     text: sa.ColumnElement[Any] = sa.literal_column("''")
     for column in table.c:
         if column.key != "release":
@@ -283,12 +284,13 @@ def _digests(own: SqlSession, table: sa.Table, *, by_version: bool = False) -> s
             sized = sa.cast(own.byte_length(value), sa.Text).concat(":").concat(value)
             text = text.concat(sa.func.coalesce(sized, sa.literal_column("'N'")))
     version = table.c.version if by_version else sa.cast(sa.null(), sa.BigInteger)
-    digest = own.sha256(text)
-    sums = [sa.func.sum(own.hex_number(sa.func.substr(digest, at, DIGITS))) for at in (1, 1 + DIGITS)]
+    # In a query of its own, a row's text is in the statement once: to plan it takes as long as to compute it.
+    each = sa.select(version.label("version"), own.sha256(text).label("digest")).where(*where)
+    rows = each.select_from(table).subquery(f"qblock_of_{table.name}")
+    sums = [sa.func.sum(own.hex_number(sa.func.substr(rows.c.digest, at, DIGITS))) for at in (1, 1 + DIGITS)]
     texts = [sa.cast(total, sa.Text).label(name) for total, name in zip(sums, ("a", "b"), strict=True)]
     part: sa.ColumnElement[Any] = sa.literal_column(f"'{table.name}'").label("part")
-    query = sa.select(part, version.label("version"), sa.func.count().label("n"), *texts)
-    return query.group_by(table.c.version) if by_version else query
+    return sa.select(part, rows.c.version, sa.func.count().label("n"), *texts).group_by(rows.c.version)
 
 
 def _counts(table: sa.Table) -> sa.Select[Any]:
@@ -299,11 +301,10 @@ def _counts(table: sa.Table) -> sa.Select[Any]:
 
 
 def _read(own: SqlSession, queries: Collection[Query]) -> dict[str, str]:
-    rows = own.fetch(sa.union_all(*queries)).to_pylist()
     return {
-        _name(row["part"], row["version"]): f"{row['n']}:" + (f"{row['a']}:{row['b']}" if row["a"] else "")
-        for row in rows
-        if row["n"]
+        _name(row.part, row.version): f"{row.n}:" + (f"{row.a}:{row.b}" if row.a else "")
+        for row in own.rows(sa.union_all(*queries))
+        if row.n
     }
 
 
