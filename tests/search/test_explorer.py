@@ -74,6 +74,38 @@ def test_the_page_chooses_what_a_search_does(warehouse: Any, tmp_path: Path, see
     assert 0 < chosen < 50
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_it_does_so_by_any_of_its_models(warehouse: Any, tmp_path: Path, seed: int) -> None:
+    """Those of the spec and those that it offers, by the lines that are pasted."""
+    draw, chosen = random.Random(seed), 0
+    spec = load(warehouse, tmp_path, rows_of(seed, 40), PRIVACY)
+    data = options_of(spec).to_json()
+    context, names = program(data), [metric["name"] for metric in data["metrics"]]
+    drawn = set[str]()
+    assert len({model["name"] for model in data["models"]}) >= 9
+    for _ in range(25):
+        given: list[list[str] | None] = [None] * len(data["models"])
+        for i in draw.sample(range(len(given)), draw.randint(1, 3)):
+            # Weak ones, so that several hold together.
+            given[i] = [
+                draw.choice(bound["stops"][: len(bound["stops"]) // 2 + 1]) for bound in data["models"][i]["bounds"]
+            ]
+            drawn.add(data["models"][i]["name"])
+        context.set("given", json.dumps(given))
+        pasted = yaml.safe_load(context.eval("lines(data, JSON.parse(given), 0)"))["privacy"]
+        privacy = [yaml.safe_dump(entry, default_flow_style=True, width=1000).strip()[1:-1] for entry in pasted]
+        with open_task(
+            read_spec(text_of(spec.source.url.url, privacy, CHOOSE_BY.format("loss")), spec.path, {})
+        ) as task:
+            result = run_search(task).chosen
+        place = context.eval(f"best(data, {NODES}, data.heights, {names.index('loss')})")
+        levels = None if place < 0 else tuple(of[place] for of in data["levels"])
+        assert levels == (None if result is None else result.node), pasted
+        chosen += result is not None
+    assert chosen > 5
+    assert len(drawn) >= 9
+
+
 def test_what_must_be_shown_is_shown(warehouse: Any, tmp_path: Path) -> None:
     """The best of those that hold and are no coarser, by looking at each."""
     draw = random.Random(3)

@@ -39,8 +39,6 @@ from qblock.spec.written import key_text, values_text
 
 MOST_EXPLORED = 2_500
 """Nodes of a page: a browser draws each, and a file has the values of each."""
-OFFERED = ("k_anonymity", "distinct_l_diversity", "entropy_l_diversity", "t_closeness", "epsilon_privacy")
-"""Models that a page offers beside those of the spec, each in the first setting of `compare`."""
 MOST_BARS = 40
 """Of a picture of the rows that labels have: where there are more labels, a bar is neighbours together."""
 MOST_SHOWN = 0.9
@@ -160,17 +158,13 @@ def deciding(model: Model) -> list[Bound]:
 
 
 def _offered(task: Task) -> list[Requirement]:
-    """Models that the spec asks nothing of."""
+    """Models that the spec asks nothing of, each in the first setting of `compare`, that a line of it can ask for."""
     usual, _ = default_settings(task.source, task.source.sensitives, lambda setting: setting.compared)
     known = {_identity(requirement) for requirement in task.spec.privacy}
     first = dict[tuple[str, tuple[str, ...]], Requirement]()
     for requirement in usual:
         first.setdefault((requirement.model.name, requirement.sensitive), requirement)
-    return [
-        requirement
-        for (name, _), requirement in first.items()
-        if name in OFFERED and _identity(requirement) not in known
-    ]
+    return [of for of in first.values() if _identity(of) not in known and _fixed(of)[1]]
 
 
 def _identity(requirement: Requirement) -> tuple[Any, ...]:
