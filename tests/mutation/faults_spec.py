@@ -53,8 +53,8 @@ SPEC: tuple[Mutation, ...] = (
     Mutation(
         "digest: of a requirement without its attribute",
         "spec/digest.py",
-        'Requirement: ("line", "index", "model", "groups"),',
-        'Requirement: ("line", "index", "model", "groups", "sensitive"),',
+        'Requirement: ("line", "index", "model", "groups", "of_rows"),',
+        'Requirement: ("line", "index", "model", "groups", "of_rows", "sensitive"),',
         tests=("tests/spec/test_spec_digest.py::test_a_digest_never_moves",),
     ),
     Mutation(

@@ -87,6 +87,19 @@ def test_every_model_says_what_it_lacks_and_what_it_does_not_know(model: type):
     )
 
 
+@pytest.mark.parametrize(
+    ("entity", "meaning"),
+    [("", "rows that look the same"), ("entity: person\n", "people who look the same")],
+)
+def test_a_model_speaks_of_rows_where_nobody_knows_whose_they_are(entity: str, meaning: str):
+    attributes = HEAD.replace("attributes:\n", "attributes:\n  person: identifying\n")
+    (of_k, of_l) = read_spec(
+        entity + attributes + "  - k_anonymity: {k: 4}\n  - distinct_l_diversity: {l: 2}\n", "spec.yaml", {}
+    ).privacy
+    assert of_k.meaning.endswith(f"at least 4 {meaning}")
+    assert of_l.meaning == f"among {meaning}, ill has at least 2 different values"
+
+
 def test_numbers_are_exact():
     assert parameters_of(requirement("entropy_l_diversity: {l: 2.8}").model)["l"] == Fraction(14, 5)
     assert parameters_of(requirement("t_closeness: {t: 3e-1}").model)["t"] == Fraction(3, 10)

@@ -20,7 +20,6 @@ from qblock.engines.engine import database_file
 from qblock.engines.postgresql import session as postgresql_session
 from qblock.engines.registry import parse_url
 from qblock.ledger.history import history
-from qblock.models.examples import in_words
 from qblock.release.apply import release
 from qblock.release.result import waiting_words
 from qblock.search.boxes.recoded import shares_in_words
@@ -56,7 +55,7 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
     _head(console, "2. The table", f"{table} Readers may know {known}. They must not learn {secret}.")
     _head(console, "3. What holds", f"(asked in {demo.spec}, counted again from the published rows)")
     for requirement, entry in zip(spec.privacy, fields["tightest"], strict=True):
-        _say(console, f"{_satisfied(entry)}: {in_words(requirement.model, requirement.sensitive)}")
+        _say(console, f"{_satisfied(entry)}: {requirement.meaning}")
     _head(console, "4. What readers see", "of each column, and for how many rows")
     for attribute in fields["search"]["attributes"]:
         words = shares_in_words(attribute["labels"], attribute["suppressed"], most=SHARES_SHOWN)

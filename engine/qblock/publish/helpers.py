@@ -23,7 +23,6 @@ from qblock.hierarchy.labels import texts
 from qblock.ledger.events import Guarantee
 from qblock.ledger.kept import PublishedColumn
 from qblock.models import Tightest
-from qblock.models.examples import in_words
 from qblock.publish.bounds import Bound
 from qblock.publish.levels import Leaves, Levels
 from qblock.publish.recheck import known_to_readers
@@ -416,15 +415,22 @@ def _new_in_words(version: Version, new: int, rows: int) -> str:
 
 
 def _guarantees(spec: Spec, requirement: Requirement, tightest: Tightest) -> list[Row]:
-    rows_alone = spec.entity is None
-    said = in_words(requirement.model, requirement.sensitive, groups=requirement.groups, rows=rows_alone)
     known = known_to_readers(spec, requirement)
     about = ", ".join(requirement.sensitive) or None
     rows: list[Row] = []
     for guarantee in Guarantee.of(requirement, tightest, "recheck"):
         parameter = guarantee.parameter
         satisfied = f"{parameter} = {guarantee.satisfied}" if known and guarantee.satisfied is not None else None
-        rows.append((guarantee.model, about, f"{parameter} = {guarantee.asked}", guarantee.holds, satisfied, said))
+        rows.append(
+            (
+                guarantee.model,
+                about,
+                f"{parameter} = {guarantee.asked}",
+                guarantee.holds,
+                satisfied,
+                requirement.meaning,
+            )
+        )
     return rows
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from qblock.blocks import Blocks, Ints, Mask, Reference
 from qblock.lattice import Node
 from qblock.models import Model, Tightest, parameters_of
-from qblock.models.examples import in_words
 from qblock.spec import Requirement, Spec
 
 HELD_BY_ALL = "a value that everybody holds"
@@ -231,7 +230,7 @@ def requirements_json(requirements: Iterable[Requirement], tightest: Iterable[Ti
             "sensitive": list(requirement.sensitive),
             "asked": {k: requested_json(v) for k, v in parameters_of(requirement.model).items() if v is not None}
             | ({"groups": True} if requirement.groups else {}),
-            "meaning": in_words(requirement.model, requirement.sensitive, groups=requirement.groups),
+            "meaning": requirement.meaning,
         }
         for requirement, entry in zip(requirements, tightest_json(tightest), strict=True)
     ]

@@ -78,6 +78,7 @@ def default_settings(
 
     A model that needs a population is computed with each one that the spec names for any of its models.
     """
+    of_rows = source.spec.entity is None
     nobody = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
     requirements: dict[Requirement, None] = {}
     missing: list[NotComputed] = []
@@ -97,7 +98,7 @@ def default_settings(
                 except ParameterError as error:
                     missing.append(NotComputed(variant, name, str(error).removeprefix(f"{variant.name}: ")))
                 else:
-                    requirements[Requirement(variant, () if name is None else (name,))] = None
+                    requirements[Requirement(variant, () if name is None else (name,), of_rows=of_rows)] = None
             if not populations:
                 missing.append(NotComputed(model, name, POPULATION))
     return list(requirements), missing

@@ -24,7 +24,6 @@ from qblock.lattice import Node, height
 from qblock.metrics import BY_NAME
 from qblock.models import Bound, Model, parameters_of
 from qblock.models.base import Parameter, Range
-from qblock.models.examples import in_words
 from qblock.search.assessment import NodeCounts, tightest_of
 from qblock.search.boxes.groups import added
 from qblock.search.boxes.recoded import NOISE, Recoded, percent
@@ -224,7 +223,7 @@ def _model(requirement: Requirement, values: Sequence[Sequence[Any]], *, on: boo
     return {
         "name": model.name,
         "sensitive": list(sensitive),
-        "meaning": in_words(model, sensitive, groups=requirement.groups),
+        "meaning": requirement.meaning,
         "fixed": fixed,
         "yaml": [*fixed, *([f"sensitive: {values_text(sensitive)}"] if sensitive else [])],
         "complete": complete,

@@ -29,7 +29,7 @@ LEFT_OUT: dict[type, tuple[str, ...]] = {
     Search: ("strategy", "answer", "roll_up", "memory_limit"),
     Publish: ("url", "path", "readers_checked", "lock_timeout", "storage_version"),
     Versions: ("confirm", "max_lag", "max_wait"),
-    Requirement: ("line", "index", "model", "groups"),
+    Requirement: ("line", "index", "model", "groups", "of_rows"),
 }
 """Keys that cannot change what is published: secrets, places in the file, what is written elsewhere too, and
 what only the report says."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from qblock.errors import ParameterError, choices
 from qblock.models import BY_NAME, KAnonymity, Model
 from qblock.models.base import Kind, Parameter
+from qblock.models.examples import in_words
 from qblock.models.multi import check_base
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.fields import (
@@ -90,7 +91,8 @@ class Requirement:
     sensitive attribute, in that order (they differ where a parameter such as `allowed` is given per attribute); for
     a model without one, the model itself. prior: where the model's prior is `values` or `from_table`. guards: where
     its predicates are those of a table. index, line: its number in the list (from 0) and its line in the file. groups:
-    whether it asks k groups of each block, too (`Spec.groups`).
+    whether it asks k groups of each block, too (`Spec.groups`). of_rows: whether it is not known who a row is about
+    (`Spec.entity`), which its meaning alone tells.
     """
 
     model: Model
@@ -101,10 +103,16 @@ class Requirement:
     prior: Prior | None = None
     guards: GuardTable | None = None
     groups: bool = False
+    of_rows: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.models:
             object.__setattr__(self, "models", (self.model,) * max(1, len(self.sensitive)))
+
+    @property
+    def meaning(self) -> str:
+        """What it asks, in plain words."""
+        return in_words(self.model, self.sensitive, groups=self.groups, rows=self.of_rows)
 
 
 def parameters(model: type[Model]) -> dict[str, Parameter]:
@@ -171,6 +179,7 @@ def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) ->
         prior=prior if isinstance(prior, Prior) else None,
         guards=guards if isinstance(guards, GuardTable) else None,
         groups=document.data.get("groups") is not None and isinstance(models[0], KAnonymity) and not models[0].needs,
+        of_rows=document.data.get("entity") is None,
     )
 
 
