@@ -16,7 +16,7 @@ from qblock.errors import InputError
 from qblock.frequency.arrays import Sizes
 from qblock.report import Report, read_report, rendered
 from qblock.report.frameworks import FRAMEWORKS, Facts, framework_of
-from qblock.report.frameworks.answers import technique
+from qblock.report.frameworks.answers import technique, variables
 from qblock.report.frameworks.hipaa import ANY, to_compare
 from qblock.report.frameworks.sections import KEYS
 from qblock.report.pages.chances import ESTIMATES
@@ -138,6 +138,19 @@ def test_what_the_spec_lacks_is_a_line_to_paste(key: str) -> None:
         declared = section(name, title, read_spec(text))
         assert declared.answered == "declared"
         assert declared.sentences[0].startswith(f"Declared in {key} of the spec: ")
+
+
+def test_who_declared_the_roles_stands_beside_them() -> None:
+    """In each document that has the columns, in the page of the report, and a line to paste where nobody is named."""
+    of_columns = {
+        name: [of for of in framework.sections if of.figure is variables] for name, framework in FRAMEWORKS.items()
+    }
+    assert all(len(sections) == 1 for sections in of_columns.values())
+    for name, (own,) in of_columns.items():
+        open_ = section(name, own.title, spec_of()).sentences[-1]
+        assert open_.startswith("Who declared the roles: Not answered: ")
+        named = section(name, own.title, read_spec(SPEC + open_.split("`")[1] + "\n"))
+        assert named.sentences[-1] == "Who declared the roles: A. Weber, data protection officer."
 
 
 def test_declared_text_is_said_as_it_is() -> None:
@@ -277,7 +290,10 @@ def test_a_label_or_declared_text_is_a_text(name: str, label: str) -> None:
 def changed_context(text: str) -> Spec:
     spec = spec_of()
     declared = replace(
-        spec.report, context=replace(spec.report.context, purpose=text, recipients=text), controls=(text,)
+        spec.report,
+        context=replace(spec.report.context, purpose=text, recipients=text),
+        controls=(text,),
+        declared_by=text,
     )
     return replace(spec, report=declared)
 

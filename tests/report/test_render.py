@@ -143,7 +143,7 @@ def report(label: str = "20-29", value: str | None = "flu", name: str = "age", *
         attackers=attackers(),
         counted=label,
         population=population(label),
-        context=of(ContextShown, label, label, "public", None, (label,)),
+        context=of(ContextShown, label, label, "public", None, (label,), label),
     )
     return of(Report, "0.0.0", "2026-01-02T03:04:06+00:00", label or "r", shown)
 

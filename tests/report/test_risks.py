@@ -203,6 +203,7 @@ def check(job: Job, shown: Published) -> None:
 def test_what_is_published_is_measured(job: Job) -> None:
     result = job.begin()
     job.settings["report"] = {"threshold": "1/2", "threshold_because": "ours", "population": {"size": 100}}
+    job.settings["report"]["declared_by"] = "A. Weber"
     job.settings["attributes"]["ward"] = {"role": "insensitive", "because": "it is on every door"}
     shown = read_report(job.spec).shown
     check(job, shown)
@@ -214,6 +215,7 @@ def test_what_is_published_is_measured(job: Job) -> None:
     assert (shown.population.size, shown.population.fraction) == (100, shown.rows / 100)
     assert [one.estimate for one in shown.population.uniqueness] == ["pitman", "zayatz", "snb"]
     told = {one.name: (one.role, one.because, one.published) for one in shown.declared}
+    assert shown.context.declared_by == "A. Weber"
     assert told["name"] == ("identifying", None, False)
     assert told["ward"] == ("insensitive", "it is on every door", True)
     assert told["age"] == ("quasi_identifier", None, True)
@@ -292,6 +294,7 @@ def test_json_has_what_was_measured(job: Job) -> None:
         "recipients": None,
         "release": "public",
         "agreement": None,
+        "declared_by": None,
         "controls": ["none"],
     }
 

@@ -27,6 +27,7 @@ report:
   threshold_because: "EMA Policy 0070"
   threshold_on: mean
   population: {fraction: 0.05}
+  declared_by: " A.  Weber "
   context: {purpose: research, recipients: two universities, release: controlled, agreement: of 2026}
   controls: [users are registered, 7]
 """
@@ -36,6 +37,7 @@ report:
         threshold_because="EMA Policy 0070",
         threshold_on="mean",
         population=Population(fraction=Fraction(1, 20)),
+        declared_by="A. Weber",
         context=Context(purpose="research", recipients="two universities", release="controlled", agreement="of 2026"),
         controls=("users are registered", "7"),
     )

@@ -188,7 +188,7 @@ def is_json(value: Any) -> bool:
         "search: {strategy: exhaustive, roll_up: local}",
         "publish: {lock_timeout: 0.25}",
         "publish: {storage_version: v1.2.0}",
-        "report: {threshold: 0.09, threshold_because: a policy, population: {size: 9}, controls: [none]}",
+        "report: {threshold: 0.09, threshold_because: a policy, declared_by: I, population: {size: 9}, controls: [a]}",
     ],
 )
 def test_what_cannot_change_the_publication_takes_no_part(key: str):

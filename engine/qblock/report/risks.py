@@ -305,6 +305,7 @@ def context_of(spec: Spec) -> ContextShown:
     """What the spec declares of the surroundings."""
     of = spec.report.context
     return ContextShown(
+        declared_by=spec.report.declared_by,
         purpose=of.purpose,
         recipients=of.recipients,
         release=of.release,

@@ -90,13 +90,15 @@ class PopulationShown(Shown):
 
 
 class ContextShown(Shown):
-    """What the spec declares of the surroundings, as it is written there. release: public, registered, controlled."""
+    """What the spec declares of the surroundings, as it is written there. declared_by: who declared the roles of the
+    columns; release: public, registered, controlled."""
 
     purpose: str | None = None
     recipients: str | None = None
     release: str | None = None
     agreement: str | None = None
     controls: tuple[str, ...] = ()
+    declared_by: str | None = None
 
 
 class BeforeShown(Shown):

@@ -98,6 +98,9 @@ class Reporting:
     population: Population | None = key(
         "The people from whom those of the table were drawn.", {"size": 120000}, {"fraction": 0.05}, default=None
     )
+    declared_by: Declared | None = key(
+        "Who has declared the roles of the columns.", "A. Weber, data protection officer", default=None
+    )
     context: Context = key(
         "Purpose, recipients, and how the data are given out.", {"release": "public"}, default_factory=Context
     )

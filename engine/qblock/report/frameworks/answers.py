@@ -57,7 +57,9 @@ def variables(facts: Facts) -> Answer:
         if not column.published
     ]
     more = "A column of the source that the spec does not name is suppressed."
-    return Answer([more], ("column", "kind", "technique", "what readers see", "why this role"), rows)
+    by = facts.published.context.declared_by
+    who = "Who declared the roles: " + (f"{by}." if by else undeclared("report.declared_by"))
+    return Answer([more, who], ("column", "kind", "technique", "what readers see", "why this role"), rows)
 
 
 def technique(column: ColumnShown) -> str:

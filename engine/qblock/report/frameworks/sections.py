@@ -73,6 +73,7 @@ LINES = {
     "report.threshold": 'report: {threshold: 1/11, threshold_because: "EMA Policy 0070"}',
     "report.threshold_because": 'report: {threshold: 1/11, threshold_because: "EMA Policy 0070"}',
     "report.population": "report: {population: {size: 120000}}",
+    "report.declared_by": 'report: {declared_by: "A. Weber, data protection officer"}',
 }
 """Keys without which a figure is not there, and a line to paste."""
 

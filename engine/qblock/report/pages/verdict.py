@@ -112,7 +112,9 @@ def _roles(shown: Published) -> Iterator[Part]:
         for of in shown.declared
     ]
     yield Table("Roles of the columns, as the spec declares them", ("column", "role", "why", "published"), rows)
-    yield Text("A column that the spec does not name is left out, too.")
+    by = shown.context.declared_by
+    who = f"Declared by: {by}." if by else "Nobody is named who declared the roles (`report.declared_by`)."
+    yield Text(f"A column that the spec does not name is left out, too. {who}")
 
 
 def _surroundings(shown: Published) -> Iterator[Part]:
