@@ -45,6 +45,10 @@ settings.load_profile("suite")
 
 # pytest-xdist sets it for its own output, and what commands print would be as wide.
 os.environ.pop("COLUMNS", None)
+# No test, and no command that one starts, opens a browser on somebody's desktop.
+os.environ["BROWSER"] = "true"
+for display in ("DISPLAY", "WAYLAND_DISPLAY"):
+    os.environ.pop(display, None)
 
 LONG = (
     "faults/test_faults_concurrent.py",

@@ -54,6 +54,7 @@ CALLS: dict[str, list[tuple[Any, ...]]] = {
     "init": [
         ("init", "duckdb:///w.duckdb", NAMES["people"], "--directory", "first", "--sensitive", NAMES["ill"]),
         ("init", "duckdb:///w.duckdb", NAMES["people"], "--directory", "first", "--force", "--yes"),
+        ("init", "duckdb:///w.duckdb", NAMES["people"], "--directory", "first", "--force", "--yes", "--open"),
     ],
     "schema": [("schema",)],
     "hierarchy build": [("hierarchy", "build", "s.yaml", "--directory", f"built{HOSTILE}")],

@@ -16,7 +16,7 @@ from mutation.faults_publish import PUBLISH
 from mutation.faults_recoding import RECODING
 from mutation.faults_release import RELEASE
 from mutation.faults_report import REPORT
-from mutation.faults_search import DECLARED, EXPLORER, IN_MEMORY, STATEMENTS, STRUCTURE
+from mutation.faults_search import DECLARED, EXPLORER, IN_MEMORY, ROLES, STATEMENTS, STRUCTURE
 from mutation.faults_source import SOURCE
 from mutation.faults_spec import SPEC
 from mutation.faults_steady import STEADY
@@ -37,6 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *STATEMENTS,
     *IN_MEMORY,
     *EXPLORER,
+    *ROLES,
     *RELEASE,
     *VERSIONS,
     *STEADY,

@@ -324,3 +324,62 @@ EXPLORER = (
         tests=PAGE,
     ),
 )
+ROLES_PAGE = ("tests/cli/test_init_page.py",)
+ROLES = (
+    Mutation(
+        "roles: a name in a reason ends the line of the spec",
+        "profiling/spec_text.py",
+        "_key(p.name), _plain(p.reason)",
+        "_key(p.name), p.reason",
+        tests=ROLES_PAGE,
+    ),
+    Mutation(
+        "roles: a hierarchy file is named that is not written",
+        "profiling/roles.py",
+        'isinstance(quasi, str) or quasi.form.get("file", "") in ("", *self.files)',
+        "True",
+        tests=ROLES_PAGE,
+    ),
+    Mutation(
+        "roles: NULL reads like a value",
+        "profiling/roles.py",
+        'if row[f"n{i}"]}',
+        "if False}",
+        tests=ROLES_PAGE,
+    ),
+    Mutation(
+        "roles: the column that says who a row is about is published",
+        "profiling/roles.py",
+        "if p.name == self.person:",
+        "if False:",
+        tests=ROLES_PAGE,
+    ),
+    Mutation(
+        "roles: everybody may read the page",
+        "profiling/first_spec.py",
+        "with private_output(directory / PAGE) as output:",
+        'with (directory / PAGE).open("wb") as output:',
+        tests=ROLES_PAGE,
+    ),
+    Mutation(
+        "roles: a lower bound is told as the share of all columns",
+        "report/templates/roles.js",
+        'all: most === all || most[1] === "100 %"',
+        "all: true",
+        tests=ROLES_PAGE,
+    ),
+    Mutation(
+        "roles: a requirement is asked of a column that is not sensitive",
+        "report/templates/roles.js",
+        "...entries.map((entry) => entry.requirement)",
+        "...data.columns.map((column) => (column.entries.sensitive || column.entries.identifying).requirement)",
+        tests=ROLES_PAGE,
+    ),
+    Mutation(
+        "roles: a name ends the element of the data",
+        "report/templates/roles.html.j2",
+        "{{ data | tojson }}",
+        "{{ data | tojson | replace('\\\\u003c', '<') | safe }}",
+        tests=ROLES_PAGE,
+    ),
+)

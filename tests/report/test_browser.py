@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from qblock.api import propose_spec
 from qblock.releases import Release
 from qblock.report import rendered
 from report.in_page import CARDS, CONTRASTS, CUT
@@ -204,4 +205,67 @@ def test_the_page_to_choose_from_answers_to_the_keyboard(browser: Any, choices: 
     assert min(page.evaluate(CONTRASTS)) >= [4.5]
     check_cards(page, width)
     assert said == []
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def roles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of roles of a table with hostile names, and columns to decide."""
+    folder, names = tmp_path_factory.mktemp("roles"), ("</script><b>", HOSTILE[2], "a" * 300)
+    with duckdb.connect(str(folder / "w.duckdb")) as database:
+        flags = ", ".join(f'i * i // {n + 9} % 3 AS "{name}"' for n, name in enumerate(names))
+        database.execute(
+            f"CREATE TABLE t AS SELECT i AS patient_id, i % 40 AS age, '130' || i % 7 AS zip, {flags}, "
+            "['flu', 'cold', 'cough'][1 + i * i // 5 % 3] AS diagnosis FROM range(400) r(i)"
+        )
+    page = propose_spec(f"duckdb:///{folder / 'w.duckdb'}", "t", folder, page=True).page
+    assert page is not None
+    return page
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("width", [390, 768, 1200])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_roles_answers_to_the_keyboard(browser: Any, roles: Path, scheme: str, width: int) -> None:
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: said.append(request.url) if request.url != roles.as_uri() else None)
+    page.goto(roles.as_uri())
+    written = (roles.parent / "release.yaml").read_text("utf-8")
+    assert page.text_content("#yaml") == written
+    assert page.inner_text("#answer").endswith("before you give it a role: diagnosis")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == f"#{page.get_by_role('group', name='diagnosis').get_attribute('id')}"
+    page.get_by_role("group", name="diagnosis").get_by_role("radio", name="quasi_identifier").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#answer").startswith("The spec is ready: ")
+    assert "  diagnosis: sensitive  #" in page.text_content("#yaml")
+    for name in ("age", "zip"):
+        page.get_by_role("group", name=name).get_by_role("radio", name="left out").check()
+    violations = import_module("axe_playwright_python.sync_playwright").Axe().run(page).response["violations"]
+    assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in violations] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert min(page.evaluate(CONTRASTS)) >= [4.5]
+    page.click("#copy")
+    assert page.inner_text("#copied") in ("Copied.", "Selected. Copy with Ctrl+C.")
+    page.click("#reset")
+    assert page.text_content("#yaml") == written
+    assert page.title() != "x"
+    assert said == []
+    page.close()
+
+
+@pytest.mark.needs("chromium")
+def test_the_page_of_roles_on_paper(browser: Any, roles: Path) -> None:
+    """Black on white, and nothing cut at the edge."""
+    page = browser.new_page(viewport={"width": SHEET, "height": 1000}, color_scheme="dark")
+    page.goto(roles.as_uri())
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("document.documentElement.scrollWidth") <= SHEET
+    assert min(page.evaluate(CONTRASTS)) >= [4.5]
     page.close()

@@ -28,7 +28,7 @@ from qblock.engines.spelled import Same
 from qblock.engines.tables import TableName
 from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import store_of_url
-from qblock.profiling.first_spec import source_of_table
+from qblock.profiling.spec_text import source_of_table
 from qblock.profiling.words import CODES
 from qblock.spec.condition import condition_of
 from qblock.spec.sources import Edges

@@ -7,8 +7,11 @@ import itertools
 import os
 import re
 import shlex
+import sys
 import textwrap
+import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,6 +118,14 @@ def init(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing, and leave open what needs a decision.")] = False,
+    open_: Annotated[
+        bool,
+        typer.Option(
+            "--open",
+            help="Also write roles.html, a page to choose the roles on, and open it in a browser. INTERNAL: readable "
+            "by you alone.",
+        ),
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Profile a table and write a first spec to edit.
@@ -139,13 +150,27 @@ def init(
         ask=ask_person if ask else None,
         sensitive=sensitive,
         ask_sensitive=ask_sensitive if ask else None,
+        page=open_,
     )
     if proposed.entity.how == "open":
         say(f"qblock: {proposed.entity.why} (--entity COLUMN sets it)")
     deliver(proposed, proposal_lines(proposed), json_)
+    if proposed.page is not None and not json_:
+        display(_wrapped(_page_line(proposed.page)))
     if not json_ and "://" in url and not url.startswith("duckdb:"):
         display(["Before it, name the database, which the spec does not:"])
         print(f"export WAREHOUSE_URL={_shown(url)}")
+
+
+def _page_line(page: Path) -> str:
+    """What is said of the page of roles, which a browser shows where there is a desktop."""
+    desktop = sys.platform in ("darwin", "win32") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    opened = False
+    if desktop:  # elsewhere a browser would take over the terminal
+        with suppress(webbrowser.Error, OSError):
+            opened = webbrowser.open(page.resolve().as_uri())
+    how = f"{page} is open in your browser" if opened else f"Open {page} in a browser"
+    return f"{how}, to choose the roles. Keep it from readers: it shows internal facts of the source."
 
 
 def _shown(url: str) -> str:

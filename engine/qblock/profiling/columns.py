@@ -15,7 +15,7 @@ from qblock.engines.copied import no_column
 from qblock.engines.tables import Column
 from qblock.engines.values import is_value
 from qblock.errors import InputError
-from qblock.hierarchy import Hierarchy, suppress
+from qblock.hierarchy import TOP, Hierarchy, suppress
 from qblock.profiling.profiles import CONTINUOUS, FEW, FEW_NUMBERS, LEAST_CODES, LENGTHS, OWN, Profile, Table
 from qblock.profiling.words import CODES, Code, numbers_rows, private_topic, suggests
 from qblock.spec.repeats import MOST_ROWS
@@ -48,6 +48,8 @@ MOST = Fraction(9, 10)
 """The share of rows by whose form a column of codes is known; the others are suppressed."""
 KEYS = ("digits", "ranges", "edges", "dates", "file")
 """Of the hierarchies that are proposed, each of which has one."""
+STARRED = f"holds NULL and `{TOP}`, which would read the same when published; rename one of them"
+"""Why a column can be no quasi-identifier."""
 OPEN = "???"
 """What stands where a decision is needed: no command reads a spec with it."""
 MOST_COLUMNS = 8
@@ -141,10 +143,7 @@ def _propose(p: Profile, rows: int) -> Proposal:
         return mostly
     hierarchy = _hierarchy(p, rows - p.nulls)
     if hierarchy is None:
-        reason = f"{p.distinct_in_words} distinct values and no evident hierarchy; not published"
-        if kind != "text":
-            reason = "some values are infinite, not a number, or not in the years 1 to 9999; not published"
-        return Proposal(p, "left out", None, reason)
+        return Proposal(p, "left out", None, f"{no_hierarchy(p)}; not published")
     entry, rest = _known(p, hierarchy, rows)
     if code is not None or quasi:
         known = code.says if code is not None else "others may know it"
@@ -155,6 +154,13 @@ def _propose(p: Profile, rows: int) -> Proposal:
     if few or kind in NUMBERS:
         return Proposal(p, "decide", entry, "few codes" if few else "a number with an unclear name")
     return Proposal(p, "quasi_identifier", entry, f"{UNKNOWN}{rest}")
+
+
+def no_hierarchy(p: Profile) -> str:
+    """Why a column can be no quasi-identifier whose values suggest no hierarchy."""
+    if p.kind != "text":
+        return "some values are infinite, not a number, or not in the years 1 to 9999"
+    return f"{p.distinct_in_words} distinct values and no evident hierarchy"
 
 
 def _known(p: Profile, hierarchy: Any, rows: int) -> tuple[dict[str, Any], str]:
@@ -325,10 +331,11 @@ def _as_decided(p: Proposal, chosen: Sequence[str]) -> Proposal:
 
 def nodes_of(proposals: Sequence[Proposal]) -> int:
     """How many nodes the lattice of the quasi-identifiers has, as they are proposed."""
-    return math.prod(_levels(p.entry) for p in proposals if p.role == "quasi_identifier")
+    return math.prod(levels_of(p.entry) for p in proposals if p.role == "quasi_identifier")
 
 
-def _levels(entry: Any) -> int:
+def levels_of(entry: Any) -> int:
+    """How many levels a quasi-identifier with this entry has."""
     form = entry["hierarchy"]
     if not isinstance(form, dict):
         return 2
@@ -350,11 +357,11 @@ def chosen(proposals: Sequence[Proposal], rows: int, table: Table) -> list[Propo
     for group in (known, [p for p in quasi if p not in known]):
         rest = list(group)
         each = rows * len(rest) * MOST_COLUMNS > MOST_READ
-        alone = _singled_out(table, [[p] for p in rest]) if each and rest else []
+        alone = singled_out(table, [[p] for p in rest]) if each and rest else []
         rest = [p for _, p in sorted(zip(alone, rest, strict=True), key=lambda pair: -pair[0])] if each else rest
         while rest and len(taken) < MOST_COLUMNS:
             if not each:
-                counts = _singled_out(table, [[*taken, p] for p in rest])
+                counts = singled_out(table, [[*taken, p] for p in rest])
                 rest.insert(0, rest.pop(counts.index(max(counts))))
             following = rest.pop(0)
             if nodes_of([*taken, following]) <= MOST_NODES:
@@ -364,7 +371,7 @@ def chosen(proposals: Sequence[Proposal], rows: int, table: Table) -> list[Propo
     return [replace(p, role="decide", reason=reason) if p in left else p for p in proposals]
 
 
-def _singled_out(table: Table, sets: Sequence[Sequence[Proposal]]) -> list[int]:
+def singled_out(table: Table, sets: Sequence[Sequence[Proposal]]) -> list[int]:
     """For each set of columns, how many rows differ in them from all others."""
     queries = []
     for i, columns in enumerate(sets):

@@ -202,7 +202,8 @@ class History(Value):
 
 
 class Proposed(Answer):
-    """A first spec. files: that were written, the spec last; regime: `steady` where later versions lag behind the
+    """A first spec. files: that were written, the spec last; page: of them the one to choose roles on, if it was
+    written; regime: `steady` where later versions lag behind the
     source, `once` for one publication; open: the lines of the spec, by column, on which a role is left to a person: no
     command reads it before; nodes: of the lattice as it is proposed; apart: sets of columns that tell most people apart
     (alone: in words); types: of columns of CSV files that are no texts; notes: on what of them nearly has a type;
@@ -222,6 +223,7 @@ class Proposed(Answer):
     notes: tuple[str, ...]
     history: History | None
     alone: str = Field(default="", exclude=True)
+    page: Path | None = Field(default=None, exclude=True)
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
         return [(column.name, column.role, column.distinct, column.reason) for column in self.columns]

@@ -21,6 +21,7 @@ from qblock.profiling.people import Who, find
 from qblock.profiling.profiles import Table
 from qblock.profiling.profiles import profile as profiles_of
 from qblock.profiling.unique_sets import sentence
+from qblock.report.roles import roles_page
 from qblock.results.tables import Candidate, Profiled, Proposed, ProposedColumn
 from qblock.tables.request import TableRequest
 
@@ -95,6 +96,7 @@ def propose_spec(
     ask: Callable[[Sequence[Candidate]], str] | None = None,
     sensitive: Sequence[str] | None = None,
     ask_sensitive: Callable[[Sequence[ProposedColumn]], Sequence[str]] | None = None,
+    page: bool = False,
 ) -> Proposed:
     """Profile a table, and write a spec and hierarchy files to edit.
 
@@ -102,7 +104,8 @@ def propose_spec(
     entity: the column that says who a row is about, or `none`. Without it the best guess is written, where there is a
     clear one. ask: given the candidates where there are several, says which one (its name, or `none`). sensitive: the
     names of the sensitive columns (`none`: there is none); ask_sensitive: given all columns, says which ones.
-    Without either their roles are left open in the spec.
+    Without either their roles are left open in the spec. page: also write roles.html, to choose the roles in a browser.
+    It is internal, and readable by you alone.
 
     Raises InputError for a table that cannot be read, or of which no column can be a quasi-identifier.
     """
@@ -119,11 +122,13 @@ def propose_spec(
         ask=None if ask is None else lambda who: ask(candidates(who)),
         sensitive=sensitive,
         ask_sensitive=None if ask_sensitive is None else lambda columns: ask_sensitive(list(map(_proposed, columns))),
+        page_of=roles_page if page else None,
     )
     return Proposed.model_validate(
         {
             "rows": proposal.rows,
             "files": proposal.files,
+            "page": proposal.page,
             "columns": list(map(_proposed, proposal.proposals)),
             "entity": proposal.entity.to_json(),
             "regime": proposal.regime,
