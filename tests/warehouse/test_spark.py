@@ -109,6 +109,18 @@ def test_the_answers_are_those_of_duckdb(client: Any, spark_url: str, tmp_path: 
     assert "Spark cannot hold the ledger of a release" in capsys.readouterr().err
 
 
+def test_what_is_read_once_is_not_copied_and_keeps_its_order(client: Any, spark_url: str) -> None:
+    save(client, "people", people(300, 8))
+    client.sql("CREATE VIEW clinic.in_order AS SELECT name FROM clinic.people ORDER BY CAST(name AS INT) DESC")
+    opened = open_warehouse(spark_url, Path())
+    with closing(opened), opened.snapshot() as session:
+        found = session.read(TableName.parse("clinic.in_order"))
+        schemas = client.sql("SHOW SCHEMAS").toArrow().column(0).to_pylist()
+    assert found["name"].to_pylist() == [str(i) for i in reversed(range(300))]
+    assert not [name for name in schemas if name.startswith("qblock")]
+    assert session.statements == 2
+
+
 def test_texts_of_values_are_those_of_duckdb(client: Any, spark_url: str, tmp_path: Path) -> None:
     columns = pa.table({name: pa.array(values, type_) for name, (type_, values) in TYPES.items()})
     # The client sends timestamps without a zone as ones of the session's.

@@ -233,6 +233,11 @@ class Session(ABC):
         restriction = self._restriction(table)
         return rows if restriction is None else restriction.kept(self, rows, described, names)
 
+    def read(self, table: TableName) -> pa.Table:
+        """The rows of a small table or view that is read once, in its order. Raises as `relation`."""
+        relation = self.relation(table)
+        return self.fetch(sa.select(*relation.c).select_from(relation))
+
     def _restriction(self, table: TableName) -> Restriction | None:
         """That of the table, by whatever name the spec has it."""
         home = self._home(table)

@@ -9,8 +9,6 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-import sqlalchemy as sa
-
 from qblock.comparison import NUMBERS, Kind, key
 from qblock.engines.tables import TableName
 from qblock.errors import InputError, choices
@@ -132,14 +130,15 @@ class PublishedView:
 
     def _helper(self, kind: Helper) -> list[dict[str, Any]]:
         name = names(self._spec.view, self._spec.publish.names)[kind]
+        table = TableName(self._spec.publish.schema, name)
         try:
-            relation = self.session.relation(TableName(self._spec.publish.schema, name))
+            self.session.columns(table)
         except InputError as error:
             raise InputError(
                 f"{self._spec.view} has no helper view {name} that this login may read; publish again: `qblock release "
                 f"{self._spec.path.name} --force`, or ask for SELECT on it"
             ) from error
-        return self.session.fetch(sa.select(*relation.c).select_from(relation)).to_pylist()
+        return self.session.read(table).to_pylist()
 
 
 def _end(text: str | None, otherwise: float) -> float:

@@ -183,8 +183,6 @@ class _Reading:
     def _read(self, session: Session) -> Published:
         columns = self._helper(session, "columns")
         view = session.relation(TableName(self.schema, self.spec.view))
-        # A copy of a helper view need not keep its order.
-        columns.sort(key=lambda row: list(view.c.keys()).index(row["column_name"]))
         levels = self._helper(session, "levels")
         versions = self._helper(session, "version")
         if not versions and self.kept is not None:
@@ -270,8 +268,9 @@ class _Reading:
 
     def _helper(self, session: Session, kind: Any) -> list[dict[str, Any]]:
         name = names(self.spec.view, self.spec.publish.names)[kind]
+        table = TableName(self.schema, name)
         try:
-            relation = session.relation(TableName(self.schema, name))
+            session.columns(table)
         except InputError as error:
             # Without the view there is no release; with it, an earlier program made it.
             try:
@@ -281,7 +280,7 @@ class _Reading:
             if self.kept is not None:
                 raise self.kept.without_helpers() from error
             raise InputError(BEFORE.format(view=self.spec.view, name=name)) from error
-        return session.fetch(sa.select(*relation.c).select_from(relation)).to_pylist()
+        return session.read(table).to_pylist()
 
     def _sample(self, session: Session, shown: Sequence[str]) -> SampleShown:
         table = TableName(self.schema, self.spec.view)

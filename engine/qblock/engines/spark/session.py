@@ -195,6 +195,12 @@ class SparkSession(Session):
         columns = self._copied(table)
         return self._own(self._staged[table], [sa.column(name) for name in columns])
 
+    def read(self, table: TableName) -> pa.Table:
+        # What is read once needs no copy, whose files need not keep the order of a view.
+        query = self._query(table, list(self._stored(table)))
+        with explained([str(table)]):
+            return self._frame(query).toArrow()
+
     def definition(self, table: TableName) -> str | None:
         with suppress(QblockError):
             rows = self._fetched(f"DESCRIBE TABLE EXTENDED {quoted(table.catalog, table.schema, table.name)}")
