@@ -113,7 +113,10 @@ def init(
         proposals = people.about(proposals, person)
     proposals, left = decided(proposals, sensitive, ask_sensitive, source.table, person)
     quasi = [p.name for p in proposals if p.role == "quasi_identifier"]
-    sets = unique_sets.minimal(unique_sets.unique_shares(look.sample, quasi, person))
+    # On the page a column that somebody named as sensitive can be a quasi-identifier again.
+    known = quasi if page_of is None else [p.name for p in look.proposals if p.role == "quasi_identifier"]
+    shares = unique_sets.unique_shares(look.sample, known, person)
+    sets = unique_sets.minimal([group for group in shares if set(group.columns) <= set(quasi)])
     proposals = unique_sets.reasoned(proposals, sets)
     if not quasi and not any(p.role == "decide" for p in proposals):
         reasons = "; ".join(f"{p.name}: {p.role}, {p.reason}" for p in proposals)
@@ -126,7 +129,7 @@ def init(
     files = {file: leaves for file, leaves in look.hierarchies.items() if {"file": file} in forms}
     page = None
     if page_of is not None:
-        page = page_of(_roles(look, source.title, whose, proposals, left, pieces, frozenset(files)))
+        page = page_of(_roles(look, source.title, whose, proposals, left, pieces, frozenset(files), shares))
     written = _write(directory, files, text, page, force=force)
     lines = dict(zip(left, _lines_of_open(text), strict=True))
     return FirstSpec(
@@ -173,11 +176,11 @@ def _roles(
     left: Sequence[str],
     pieces: SpecText,
     files: frozenset[str],
+    shares: Sequence[UniqueSet],
 ) -> Roles:
     """What can be chosen on the page of roles."""
     assert look.alternatives is not None  # which are looked for where there is a page
     person = None if whose.chosen is None else whose.chosen.column
-    known = [p.name for p in look.proposals if p.role == "quasi_identifier"]
     return Roles(
         title,
         look.rows,
@@ -189,7 +192,7 @@ def _roles(
         look.alternatives,
         files,
         pieces,
-        unique_sets.unique_shares(look.sample, known, person),
+        shares,
         look.sample.rows,
     )
 
