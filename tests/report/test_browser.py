@@ -201,6 +201,8 @@ def test_the_page_to_choose_from_answers_to_the_keyboard(browser: Any, choices: 
     violations = import_module("axe_playwright_python.sync_playwright").Axe().run(page).response["violations"]
     assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in violations] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.click("#copy")
+    assert page.inner_text("#copied") in ("Copied.", "Selected. Copy with Ctrl+C.")
     page.click("summary:text('Its metrics')")
     assert min(page.evaluate(CONTRASTS)) >= [4.5]
     check_cards(page, width)

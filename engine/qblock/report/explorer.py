@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from qblock.report.render import TEMPLATES, page
+from qblock.report.render import page, scripts
 from qblock.search.explorer import Options
 from qblock.version import __version__
 
 
 def explorer_page(options: Options) -> str:
     """The HTML of the page."""
-    script = (TEMPLATES / "explorer.js").read_text("utf-8")
-    return page("explorer.html.j2", script, data=options.to_json(), notes=_notes(options), program=__version__)
+    return page(
+        "explorer.html.j2",
+        scripts("explorer.js", "copy.js"),
+        data=options.to_json(),
+        notes=_notes(options),
+        program=__version__,
+    )
 
 
 def _notes(options: Options) -> list[str]:

@@ -41,7 +41,7 @@ def rendered(report: results.Report, form: Format) -> str:
     if form == "json":
         return printable_json(json.dumps(report.to_dict(), ensure_ascii=False, indent=2)) + "\n"
     pages = [(page, parts) for page in _pages(report) if (parts := page.parts(report))]
-    script = "" if report.internal is None else (TEMPLATES / "report.js").read_text("utf-8")
+    script = "" if report.internal is None else scripts("report.js")
     return page(f"report.{form}.j2", script, report=report, pages=pages)
 
 
@@ -51,6 +51,11 @@ def _pages(report: results.Report) -> Sequence[Page]:
         return framework_pages(report.framework, internal=report.internal is not None)
     there = {True: report.internal is not None, False: report.published is not None}
     return [page for page in PAGES if there[page.internal]]
+
+
+def scripts(*files: str) -> str:
+    """The programs of a page, one after the other."""
+    return "".join((TEMPLATES / file).read_text("utf-8") for file in files)
 
 
 def page(template: str, script: str, **values: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qblock.profiling.roles import ROLES, Roles
-from qblock.report.render import TEMPLATES, page
+from qblock.report.render import page, scripts
 from qblock.search.nodes import MOST_NODES
 from qblock.version import __version__
 
@@ -17,6 +17,7 @@ MEANINGS = {
 
 def roles_page(roles: Roles) -> str:
     """The HTML of the page."""
-    script = (TEMPLATES / "roles.js").read_text("utf-8")
     data = {**roles.to_json(), "most": MOST_NODES}
-    return page("roles.html.j2", script, data=data, roles=ROLES, meanings=MEANINGS, program=__version__)
+    return page(
+        "roles.html.j2", scripts("roles.js", "copy.js"), data=data, roles=ROLES, meanings=MEANINGS, program=__version__
+    )

@@ -329,14 +329,5 @@ if (typeof document !== "undefined") {
     const place = [...at("marks").children].indexOf(event.target);
     if (place >= 0) look(place);
   });
-  at("copy").addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(at("yaml").textContent);
-      at("copied").textContent = "Copied.";
-    } catch {
-      getSelection().selectAllChildren(at("yaml"));
-      at("copied").textContent = "Selected. Copy with Ctrl+C.";
-    }
-  });
   update();
 }

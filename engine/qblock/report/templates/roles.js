@@ -101,14 +101,5 @@ if (typeof document !== "undefined") {
     data.columns.forEach((column, i) => radios(i).forEach((radio) => { radio.checked = radio.value === column.start; }));
     update();
   });
-  at("copy").addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(at("yaml").textContent);
-      at("copied").textContent = "Copied.";
-    } catch {
-      getSelection().selectAllChildren(at("yaml"));
-      at("copied").textContent = "Selected. Copy with Ctrl+C.";
-    }
-  });
   update();
 }
