@@ -173,7 +173,7 @@ def test_what_the_spec_asks_is_not_said_twice(warehouse, tmp_path: Path) -> None
     (recursive,) = [entry for entry in found if entry["model"] == "recursive_cl_diversity"]
     assert recursive["holds"] is False
     assert recursive["meaning"] == (
-        "among people who look the same, the most frequent value of s occurs less than 5 times as often as the value "
+        "among rows that look the same, the most frequent value of s occurs less than 5 times as often as the value "
         "of rank 3 and all rarer ones together"
     )
     assert [(entry["asked"]["distance"], entry["holds"]) for entry in found if entry["model"] == "t_closeness"] == [
