@@ -202,6 +202,7 @@ def test_the_page_to_choose_from_answers_to_the_keyboard(browser: Any, choices: 
     assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in violations] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.click("#copy")
+    page.wait_for_selector("#copied:not(:empty)")  # the clipboard answers later
     assert page.inner_text("#copied") in ("Copied.", "Selected. Copy with Ctrl+C.")
     page.click("summary:text('Its metrics')")
     assert min(page.evaluate(CONTRASTS)) >= [4.5]
@@ -253,6 +254,7 @@ def test_the_page_of_roles_answers_to_the_keyboard(browser: Any, roles: Path, sc
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert min(page.evaluate(CONTRASTS)) >= [4.5]
     page.click("#copy")
+    page.wait_for_selector("#copied:not(:empty)")  # the clipboard answers later
     assert page.inner_text("#copied") in ("Copied.", "Selected. Copy with Ctrl+C.")
     page.click("#reset")
     assert page.text_content("#yaml") == written
