@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import yaml
 from integration.hostile import NAMES
+from report.in_page import program
 
 from qblock.api import propose_spec
 from qblock.profiling.unique_sets import percent
-from qblock.report.render import TEMPLATES
 from qblock.spec import read_spec
 
 pytestmark = pytest.mark.either_engine
@@ -82,15 +82,6 @@ def data_of(page: Path) -> dict[str, Any]:
     return dict(json.loads(text))
 
 
-def program(data: dict[str, Any]) -> Any:
-    """The page's own program, in a JavaScript engine."""
-    context = pytest.importorskip("quickjs", reason="quickjs has no wheel for this Python").Context()
-    context.eval((TEMPLATES / "roles.js").read_text("utf-8"))
-    context.set("given", json.dumps(data))
-    context.eval("const data = JSON.parse(given)")
-    return context
-
-
 def asked(context: Any, function: str, roles: list[str]) -> Any:
     """The answer of a function of the page about these roles."""
     context.set("given", json.dumps(roles))
@@ -110,7 +101,7 @@ def test_roles_that_nobody_changed_are_the_spec_that_is_written(
     answer = proposed(url, tmp_path, sensitive=sensitive, entity=entity)
     assert [file.name for file in answer.files[-2:]] == ["roles.html", "release.yaml"]
     data = data_of(answer.page)
-    context, roles = program(data), [column["start"] for column in data["columns"]]
+    context, roles = program("roles.js", data), [column["start"] for column in data["columns"]]
     written = (tmp_path / "release.yaml").read_text("utf-8")
     assert asked(context, "text", roles) == written
     assert int(str(asked(context, "nodes", roles))) == answer.nodes
@@ -127,7 +118,7 @@ def test_roles_that_are_drawn_are_a_spec_that_is_searched(
     monkeypatch.setenv("WAREHOUSE_URL", url)
     monkeypatch.setenv("HOME", "elsewhere")
     data = data_of(proposed(url, tmp_path).page)
-    context, reached = program(data), Counter[int]()
+    context, reached = program("roles.js", data), Counter[int]()
     assert asked(context, "text", [column["start"] for column in data["columns"]]) == (
         tmp_path / "release.yaml"
     ).read_text("utf-8")
@@ -169,7 +160,7 @@ def test_a_hierarchy_file_that_is_not_written_is_not_named(
     quasi = ("city", "age")
     roles = ["quasi_identifier" if column["name"] in quasi else "left out" for column in data["columns"]]
     roles[0] = "identifying"
-    (tmp_path / "release.yaml").write_text(asked(program(data), "text", roles), "utf-8")
+    (tmp_path / "release.yaml").write_text(asked(program("roles.js", data), "text", roles), "utf-8")
     ran = qblock("search", tmp_path / "release.yaml", "--json")
     assert ran.status == 0, ran.err
     assert sorted(ran.json["quasi_identifiers"]) == sorted(quasi)
@@ -182,7 +173,7 @@ def test_what_is_wrong_with_the_roles_is_said(lattice: bool) -> None:
         {"name": name, "entries": {role: {"levels": of, "open": role == "open"} for role, of in levels.items()}}
         for name in "abc"
     ]
-    context = program({"columns": columns, "lattice": lattice, "most": 10**7})
+    context = program("roles.js", {"columns": columns, "lattice": lattice, "most": 10**7})
 
     def verdict(*roles: str) -> Any:
         return json.loads(asked(context, "((data, roles) => JSON.stringify(verdict(data, roles)))", list(roles)))
@@ -205,7 +196,7 @@ def test_what_readers_may_see_is_said_of_each_role(warehouse: Any, tmp_path: Pat
 
 def test_sets_that_single_people_out_are_those_of_the_rows(warehouse: Any, tmp_path: Path) -> None:
     data = data_of(proposed(warehouse("people", PEOPLE), tmp_path).page)
-    context, names = program(data), [column["name"] for column in data["columns"]]
+    context, names = program("roles.js", data), [column["name"] for column in data["columns"]]
 
     def share(columns: list[str]) -> str:
         rows = Counter(zip(*(PEOPLE[name] for name in columns), strict=True))

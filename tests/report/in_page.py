@@ -1,6 +1,23 @@
-"""Questions to a page in a browser, as its scripts."""
+"""Questions to a page in a browser, as its scripts; and the page's own program without a browser."""
 
 from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from qblock.report.render import scripts
+
+
+def program(script: str, data: dict[str, Any]) -> Any:
+    """A page's program with its data, in a JavaScript engine."""
+    context = pytest.importorskip("quickjs", reason="quickjs has no wheel for this Python").Context()
+    context.eval(scripts(script))
+    context.set("embedded", json.dumps(data))
+    context.eval("const data = JSON.parse(embedded)")
+    return context
+
 
 CONTRASTS = """
 () => {

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 import yaml
+from report.in_page import program
 
 from qblock.canonical import decimal_text
 from qblock.errors import InputError
 from qblock.report.explorer import explorer_page
-from qblock.report.render import TEMPLATES
 from qblock.search import explorer
 from qblock.search.explorer import Options, exact_text, explore
 from qblock.search.run import open_task, run_search
@@ -43,13 +43,11 @@ def options_of(spec: Spec) -> Options:
         return explore(task)
 
 
-def program(data: dict[str, Any]) -> Any:
-    """The page's own program, in a JavaScript engine."""
-    context = pytest.importorskip("quickjs", reason="quickjs has no wheel for this Python").Context()
-    context.eval((TEMPLATES / "explorer.js").read_text("utf-8"))
-    context.set("text", json.dumps(data))
-    context.eval("const data = JSON.parse(text)")
-    return context
+def chosen_of(context: Any, data: dict[str, Any], metric: str) -> tuple[int, ...] | None:
+    """The node that the page chooses by a metric, of those that hold `given`."""
+    number = [of["name"] for of in data["metrics"]].index(metric)
+    place = context.eval(f"best(data, {NODES}, data.heights, {number})")
+    return None if place < 0 else tuple(of[place] for of in data["levels"])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -57,7 +55,7 @@ def test_the_page_chooses_what_a_search_does(warehouse: Any, tmp_path: Path, see
     draw, chosen = random.Random(seed), 0
     spec = load(warehouse, tmp_path, rows_of(seed, 40), PRIVACY)
     data = options_of(spec).to_json()
-    context, names = program(data), [metric["name"] for metric in data["metrics"]]
+    context = program("explorer.js", data)
     stops = [[Decimal(stop) for stop in model["bounds"][0]["stops"]] for model in data["models"][:3]]
     for _ in range(50):
         # Where the answer changes, and beside it.
@@ -67,9 +65,7 @@ def test_the_page_chooses_what_a_search_does(warehouse: Any, tmp_path: Path, see
         with open_task(read_spec(text_of(spec.source.url.url, texts, CHOOSE_BY.format(metric)), spec.path, {})) as task:
             result = run_search(task).chosen
         context.set("given", json.dumps([*([text] for text in asked), *[None] * (len(data["models"]) - 3)]))
-        place = context.eval(f"best(data, {NODES}, data.heights, {names.index(metric)})")
-        levels = None if place < 0 else tuple(of[place] for of in data["levels"])
-        assert levels == (None if result is None else result.node), (asked, metric)
+        assert chosen_of(context, data, metric) == (None if result is None else result.node), (asked, metric)
         chosen += result is not None
     assert 0 < chosen < 50
 
@@ -80,7 +76,7 @@ def test_it_does_so_by_any_of_its_models(warehouse: Any, tmp_path: Path, seed: i
     draw, chosen = random.Random(seed), 0
     spec = load(warehouse, tmp_path, rows_of(seed, 40), PRIVACY)
     data = options_of(spec).to_json()
-    context, names = program(data), [metric["name"] for metric in data["metrics"]]
+    context = program("explorer.js", data)
     drawn = set[str]()
     assert len({model["name"] for model in data["models"]}) >= 9
     for _ in range(25):
@@ -98,9 +94,7 @@ def test_it_does_so_by_any_of_its_models(warehouse: Any, tmp_path: Path, seed: i
             read_spec(text_of(spec.source.url.url, privacy, CHOOSE_BY.format("loss")), spec.path, {})
         ) as task:
             result = run_search(task).chosen
-        place = context.eval(f"best(data, {NODES}, data.heights, {names.index('loss')})")
-        levels = None if place < 0 else tuple(of[place] for of in data["levels"])
-        assert levels == (None if result is None else result.node), pasted
+        assert chosen_of(context, data, "loss") == (None if result is None else result.node), pasted
         chosen += result is not None
     assert chosen > 5
     assert len(drawn) >= 9
@@ -110,7 +104,7 @@ def test_what_must_be_shown_is_shown(warehouse: Any, tmp_path: Path) -> None:
     """The best of those that hold and are no coarser, by looking at each."""
     draw = random.Random(3)
     data = options_of(load(warehouse, tmp_path, rows_of(3, 40), PRIVACY)).to_json()
-    context, choices = program(data), list(zip(*data["levels"], strict=True))
+    context, choices = program("explorer.js", data), list(zip(*data["levels"], strict=True))
     assert data["maps"]
     order = data["metrics"][0]["order"]
     for _ in range(30):
@@ -131,7 +125,7 @@ def test_the_lines_to_paste_ask_for_what_is_shown(warehouse: Any, tmp_path: Path
     """They replace what the spec has, also what a map asks for, which no pinned node may have beside it."""
     spec = load(warehouse, tmp_path, rows_of(2, 40), PRIVACY, more)
     data = options_of(spec).to_json()
-    context = program(data)
+    context = program("explorer.js", data)
     context.set("text", json.dumps([["3"], ["1.2"], ["0.9"], *[None] * (len(data["models"]) - 3)]))
     place = context.eval("const asked = JSON.parse(text); best(data, holding(data, asked), data.heights, 0)")
     pasted = yaml.safe_load(context.eval(f"lines(data, asked, {place})"))
@@ -165,7 +159,7 @@ def test_a_map_is_what_a_search_of_its_lines_finds(warehouse: Any, tmp_path: Pat
     spec.path.write_text(text_of(spec.source.url.url, PRIVACY, more), "utf-8")
     options = options_of(spec)
     data, count = options.to_json(), len(options.nodes)
-    context, names = program(data), list(options.metrics)
+    context, names = program("explorer.js", data), list(options.metrics)
     assert len(data["maps"]) >= 3
     for i, searched_for in enumerate(options.maps.maps):
         own = [of.model for of in searched_for.question.privacy]
@@ -253,7 +247,7 @@ def test_what_fails_whatever_is_asked_is_no_choice(warehouse: Any, tmp_path: Pat
     ]
     assert 0 < len(small) < len(data["smallest"])
     assert data["barred"] == small
-    context = program(data)
+    context = program("explorer.js", data)
     context.set("given", json.dumps([None] * len(data["models"])))
     holds = json.loads(context.eval("JSON.stringify(holding(data, JSON.parse(given)))"))
     assert [i for i, held in enumerate(holds) if not held] == small
