@@ -60,6 +60,11 @@ def test_what_a_command_needs_is_seen_here() -> None:
     assert {"pydantic", "numpy"} <= loaded(COMMAND.format(["schema"]))
 
 
+def test_a_first_look_loads_no_report() -> None:
+    """Its page of roles is written only where somebody asks for it."""
+    assert loaded("import qblock.tables.profiled\nassert 'qblock.report' not in sys.modules")
+
+
 @pytest.fixture(params=["source: {url: 'duckdb:///people.duckdb', table: main.people}", "source: {file: people.csv}"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """One with a spec of a source, in a DuckDB file and in a CSV file."""

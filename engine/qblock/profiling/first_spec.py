@@ -182,18 +182,18 @@ def _roles(
     assert look.alternatives is not None  # which are looked for where there is a page
     person = None if whose.chosen is None else whose.chosen.column
     return Roles(
-        title,
-        look.rows,
-        person,
-        f"{'' if whose.how == 'open' else 'Person column: '}{'; '.join(whose.sentences)}",
-        person is not None,
-        proposals,
-        left,
-        look.alternatives,
-        files,
-        pieces,
-        shares,
-        look.sample.rows,
+        title=title,
+        rows=look.rows,
+        person=person,
+        who=f"{'' if whose.how == 'open' else 'Person column: '}{'; '.join(whose.sentences)}",
+        steady=person is not None,
+        proposals=proposals,
+        left=left,
+        alternatives=look.alternatives,
+        files=files,
+        text=pieces,
+        sets=shares,
+        sampled=look.sample.rows,
     )
 
 

@@ -20,10 +20,18 @@ from qblock.profiling.people import Entity as ProfiledEntity
 from qblock.profiling.people import Who, find
 from qblock.profiling.profiles import Table
 from qblock.profiling.profiles import profile as profiles_of
+from qblock.profiling.roles import ROLES, Roles
 from qblock.profiling.unique_sets import sentence
-from qblock.report.roles import roles_page
 from qblock.results.tables import Candidate, Profiled, Proposed, ProposedColumn
 from qblock.tables.request import TableRequest
+from qblock.version import __version__
+
+MEANINGS = {
+    "quasi_identifier": "others may know it",
+    "sensitive": "nobody may learn it",
+    "identifying": "never published",
+    "left out": "not in this release",
+}
 
 
 @partial(hide_tracebacks, explain=explained)
@@ -122,7 +130,7 @@ def propose_spec(
         ask=None if ask is None else lambda who: ask(candidates(who)),
         sensitive=sensitive,
         ask_sensitive=None if ask_sensitive is None else lambda columns: ask_sensitive(list(map(_proposed, columns))),
-        page_of=roles_page if page else None,
+        page_of=_page if page else None,
     )
     return Proposed.model_validate(
         {
@@ -141,6 +149,17 @@ def propose_spec(
             "alone": sentence(proposal.unique_sets, proposal.sampled, proposal.rows),
         }
     )
+
+
+def _page(roles: Roles) -> str:
+    """The page on which somebody chooses the role of each column: one file, with the spec as it is for these roles."""
+    # With the report and the search, which no other first look needs.
+    from qblock.report.render import page, scripts
+    from qblock.search.nodes import MOST_NODES
+
+    data = {**roles.to_json(), "most": MOST_NODES}
+    program = scripts("roles.js", "copy.js")
+    return page("roles.html.j2", program, data=data, roles=ROLES, meanings=MEANINGS, program=__version__)
 
 
 def _proposed(proposal: Proposal) -> ProposedColumn:
