@@ -59,7 +59,7 @@ def test_a_table_is_audited_without_a_verdict(warehouse, qblock) -> None:
     command = ["audit", "--url", warehouse("t", TABLE), "--table", "t", "-q", "q", "-s", "s"]
     ran = qblock(*command)
     assert ran.status == 0
-    assert ran.out.splitlines()[0] == "The smallest group of people who look the same has 2."
+    assert ran.out.splitlines()[0] == "The smallest group has 2 that look the same."
     assert not [line for line in lines(ran.out) if line.rstrip().endswith(("yes", "NO"))]
     assert re.search(r"^k_anonymity +k 2 *$", ran.out, re.M)
     assert "blank, since an audit of a table asks for nothing" in flat(ran.out)

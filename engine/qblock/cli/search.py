@@ -397,7 +397,7 @@ def _verdict(tightest: Sequence[Guarantee]) -> Lines:
     if not holds:
         least = smallest_group(tightest)
         if least is not None:
-            yield f"The smallest group of people who look the same has {least:,}."
+            yield f"The smallest group has {least:,} that look the same."
         return
     failing = holds.count(False)
     if failing:
