@@ -305,8 +305,8 @@ EXPLORER = (
     Mutation(
         "explorer: a map is counted by what it was searched for alone",
         "search/maps.py",
-        "maps.append(MapChoice(question, count_again(counted, recoded)))",
-        "maps.append(MapChoice(question, recoded))",
+        "partial(count_again, counted)",
+        "lambda recoded: recoded",
         tests=PAGE,
     ),
     Mutation(

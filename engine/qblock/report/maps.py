@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,23 @@ from qblock.results.base import Guarantee
 from qblock.results.report import DepthShown, MapAnswerShown, MapBlocksShown, MapsShown
 from qblock.search.assessment import requirements_json
 from qblock.search.boxes.recoded import Recoded, count_map
-from qblock.search.maps import MOST_ROWS, WITHIN, MapAnswer, Maps, Question, as_asked, rungs
+from qblock.search.maps import (
+    MOST_ROWS,
+    WITHIN,
+    MapAnswer,
+    MapFigures,
+    Maps,
+    Question,
+    as_asked,
+    figures_of,
+    rungs,
+)
 from qblock.search.progress import Deadline, Pace, Progress
 from qblock.search.task import Task
 from qblock.spec import Spec
 
+Answer = MapAnswer[MapFigures]
+Figures = Maps[MapFigures]
 TOO_LARGE = "the source has more than {:,} rows"
 NO_TIME = "{:g} minutes were over"
 
@@ -95,7 +108,8 @@ def read_maps(
 ) -> MapsRead:
     """The map of the spec, those of other questions, and the blocks of the one that matters: the kept one, or else the
     one that a search finds. clock: of the time that other maps may take."""
-    maps = Maps(task, Deadline(WITHIN) if clock is None else Deadline(WITHIN, clock), progress)
+    over = Deadline(WITHIN) if clock is None else Deadline(WITHIN, clock)
+    maps = Maps(task, over, partial(figures_of, task), progress)
     frontier, what_if = _answers(task, maps)
     recoded, why_not = maps.first, kept.why_not
     try:
@@ -127,7 +141,7 @@ def _counted(task: Task, stated: Mapping[str, Any], progress: Progress | None) -
     return count_map(Task(replace(task.source, spec=spec)), stated, tally)
 
 
-def _answers(task: Task, maps: Maps) -> tuple[list[MapAnswer], list[MapAnswer]]:
+def _answers(task: Task, maps: Figures) -> tuple[list[Answer], list[Answer]]:
     """Those at other parameters, and those of other questions; that of the spec comes first. None where the spec asks
     for no map."""
     if not asks_map(task.spec):
@@ -137,7 +151,7 @@ def _answers(task: Task, maps: Maps) -> tuple[list[MapAnswer], list[MapAnswer]]:
     return [first, *frontier], [first, *maps.answers(list(_others(task, maps)))]
 
 
-def _others(task: Task, maps: Maps) -> Iterator[Question]:
+def _others(task: Task, maps: Figures) -> Iterator[Question]:
     """Each model dropped, one step weaker and stronger; and boxes as small as the models let them be."""
     if maps.first is None:
         return
@@ -160,8 +174,8 @@ def map_in_words(of: MapsShown) -> str:
     )
 
 
-def _shown(answer: MapAnswer, of_spec: Question) -> MapAnswerShown:
-    figures = answer.figures
+def _shown(answer: Answer, of_spec: Question) -> MapAnswerShown:
+    figures = answer.kept
     return MapAnswerShown(
         change=answer.question.change,
         requested=answer.question.same(of_spec),

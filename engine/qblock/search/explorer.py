@@ -302,10 +302,8 @@ def _map(change: str, recoded: Recoded, words: Mapping[str, Sequence[str]]) -> d
     detail: from 0 to 1."""
     tree, rows = recoded.specialized.tree, recoded.specialized.groups.rows[recoded.kept]
     heights = [max(hierarchy.height, 1) for hierarchy in recoded.task.source.hierarchies]
-    levels, codes, labels = (
-        of.T
-        for of in (*(tree.fact(name, recoded.published) for name in ("level", "code")), tree.numbers[recoded.published])
-    )
+    levels, codes = tree.fact("level", recoded.published).T, tree.fact("code", recoded.published).T
+    labels = tree.numbers[recoded.published].T
     return {
         "change": change,
         "levels": [_finest(of, rows) for of in levels],

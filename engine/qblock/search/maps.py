@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from qblock.spec.written import key_text
 if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded
 
+Kept = TypeVar("Kept")
 K_STEPS = (3, 5, 10, 11, 20, 50)
 L_STEPS = (2, 3, 4, 5, 6)
 ENTROPY_STEPS = (Fraction(3, 2), Fraction(2), Fraction(5, 2), Fraction(3), Fraction(4), Fraction(5))
@@ -62,31 +64,33 @@ class MapFigures:
 
 
 @dataclass(frozen=True)
-class MapAnswer:
-    """question: that was answered; figures: None where there is no map."""
+class MapAnswer(Generic[Kept]):
+    """question: that was answered; kept: what is kept of the map, None where there is none."""
 
     question: Question
-    figures: MapFigures | None
+    kept: Kept | None
 
 
-class Maps:
-    """Searches of one source, each answered once. over: whether the time is over, after which none begins."""
+class Maps(Generic[Kept]):
+    """Searches of one source, each answered once. over: whether the time is over, after which none begins; keep: what
+    is kept of a map, which may be large."""
 
-    def __init__(self, task: Task, over: Deadline, progress: Progress | None = None) -> None:
-        self.task, self._over, self._progress = task, over, progress
-        self.known: list[MapAnswer] = []
+    def __init__(
+        self, task: Task, over: Deadline, keep: Callable[[Recoded], Kept], progress: Progress | None = None
+    ) -> None:
+        self.task, self._over, self._keep, self._progress = task, over, keep, progress
+        self.known: list[MapAnswer[Kept]] = []
         self.left_out: list[str] = []
         self.first: Recoded | None = None
 
-    def start(self) -> MapAnswer:
-        """The map that the spec asks for, which is kept."""
+    def start(self) -> MapAnswer[Kept]:
+        """The map that the spec asks for, which is kept whole."""
         self.task.materialize_locally()
         question = as_asked(self.task.spec)
         self.first = self._searched(question, self._progress)
-        self.known.append(MapAnswer(question, None if self.first is None else figures_of(self.task, self.first)))
-        return self.known[0]
+        return self._known(question, self.first)
 
-    def answers(self, questions: Sequence[Question]) -> list[MapAnswer]:
+    def answers(self, questions: Sequence[Question]) -> list[MapAnswer[Kept]]:
         """In their order, as far as there is time and the source is not too large; the others are in `left_out`."""
         answers = []
         pace = None if self._progress is None else Pace("maps", self._progress)
@@ -97,15 +101,17 @@ class Maps:
                 pace(number, len(questions) - number, 0.0)
         return answers
 
-    def _answer(self, question: Question) -> MapAnswer | None:
+    def _answer(self, question: Question) -> MapAnswer[Kept] | None:
         known = next((answer for answer in self.known if answer.question.same(question)), None)
         if known is not None:
             return replace(known, question=question)
         if self.task.source.rows > MOST_ROWS or self._over():
             self.left_out.append(question.change)
             return None
-        recoded = self._searched(question)
-        self.known.append(MapAnswer(question, None if recoded is None else figures_of(self.task, recoded)))
+        return self._known(question, self._searched(question))
+
+    def _known(self, question: Question, recoded: Recoded | None) -> MapAnswer[Kept]:
+        self.known.append(MapAnswer(question, None if recoded is None else self._keep(recoded)))
         return self.known[-1]
 
     def _searched(self, question: Question, progress: Progress | None = None) -> Recoded | None:
@@ -187,21 +193,14 @@ def map_choices(task: Task, own: int, over: Deadline, progress: Progress | None 
     counted, asking = (
         Task(replace(task.source, spec=replace(spec, privacy=of))) for of in (spec.privacy, spec.privacy[:own])
     )
-    questions = [as_asked(asking.spec), *(replace(of, boxed=True) for of in rungs(asking))]
-    maps, seen, left_out = list[MapChoice](), list[Any](), 0
-    pace = None if progress is None else Pace("maps", progress)
-    for number, question in enumerate(questions, 1):
-        if maps and (task.source.rows > MOST_ROWS or over()):
-            left_out += 1
-            continue
-        variant = Task(replace(task.source, spec=replace(spec, privacy=question.privacy)))
-        recoded = run_search(variant, best_only=True).recoded
-        if recoded is not None and recoded.boxes not in seen:
-            seen.append(recoded.boxes)
-            maps.append(MapChoice(question, count_again(counted, recoded)))
-        if pace is not None:
-            pace(number, len(questions) - number, 0.0)
-    return MapChoices(tuple(maps), written, f"{left_out} of {len(questions)} maps are not here" if left_out else None)
+    maps = Maps(asking, over, partial(count_again, counted), progress)
+    questions = [replace(of, boxed=True) for of in rungs(asking)]
+    differing = dict[tuple[tuple[str, ...], ...], MapChoice]()
+    for answer in (maps.start(), *maps.answers(questions)):
+        if answer.kept is not None:
+            differing.setdefault(tuple(answer.kept.boxes), MapChoice(answer.question, answer.kept))
+    left_out = f"{len(maps.left_out)} of {len(questions) + 1} maps are not here" if maps.left_out else None
+    return MapChoices(tuple(differing.values()), written, left_out)
 
 
 def _asking(spec: Spec) -> Spec:
