@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 from release.jobs import Job, MakeJob
 
+from qblock.engines.sql_session import SqlSession
 from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
 from qblock.release.retire import retire
@@ -303,6 +304,22 @@ def test_the_report_asks_for_nothing_but_the_views(job: Job) -> None:
     else:
         job.change("DROP TABLE people")
     assert read_report(job.spec).shown.rows == 12
+
+
+def test_rows_from_begin_to_end_are_drawn_by_one_statement(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each statement is a job where the view is on Spark."""
+    job.begin()
+    true, sent = SqlSession.fetch, []
+
+    def counted(self: SqlSession, statement: Any, parameters: Any = None) -> Any:
+        sent.append(str(statement))
+        return true(self, statement, parameters)
+
+    monkeypatch.setattr(SqlSession, "fetch", counted)
+    drawn = read_report(job.spec).shown.sample.rows
+    assert len([text for text in sent if "OFFSET" in text]) == 1
+    rows = [tuple(None if value is None else str(value) for value in row) for row in job.published()]
+    assert drawn == tuple(rows[i * len(rows) // 8] for i in range(8))
 
 
 def test_json_has_every_field_and_reads_back(job: Job) -> None:
