@@ -28,7 +28,7 @@ from qblock.models.base import (
     require,
 )
 from qblock.models.distances import Distance, Equal, Hierarchical, KernelJS, Ordered, dense, kernel_matrix
-from qblock.models.ratios import NEAR, Integers, double
+from qblock.models.ratios import NEAR, Integers, double, sign
 
 DISTANCES = ("equal", "ordered", "hierarchical", "kernel_js")
 T = Bound("t", "smaller")
@@ -191,7 +191,15 @@ class NtCloseness(Model):
         yield Containing(table, np.zeros(len(blocks), dtype=np.int64))
 
     def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
-        return None if parameter == "t" else (self._largest_n(blocks, reference), np.ones_like(blocks.rows))
+        if parameter == "n":
+            return self._largest_n(blocks, reference), np.ones_like(blocks.rows)
+        pair = None if blocks.containing and self.variant != "own_or_top" else self._ground.ratio(blocks, reference)
+        if pair is None:
+            return None
+        # Only the table is around a block: a large block needs none, and a table of fewer than n rows is none.
+        numerator, denominator = pair
+        large, near = blocks.rows >= self.n, reference.size >= self.n
+        return np.where(large, 0, numerator if near else 1), np.where(large, 1, denominator if near else 0)
 
     def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         return self._least_t(blocks, reference) if parameter == "t" else super()._measure(parameter, blocks, reference)
@@ -238,6 +246,10 @@ class NtCloseness(Model):
         return result
 
     def _close(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> Mask:
+        if len(within.blocks) == 1:
+            pair = self._ground.ratio(blocks.select(index), _with_totals(reference, within.blocks, 0))
+            if pair is not None:
+                return sign(*pair, self.t) <= 0
         values, target = self._distances(blocks, index, within, reference), double(self.t)
         result = values < target
         near = np.flatnonzero(np.abs(values - target) <= NEAR)
@@ -260,11 +272,17 @@ class NtCloseness(Model):
         result: list[Exact] = [Fraction(0)] * len(index)
         around = within.index[index]
         for place in np.unique(around).tolist():
-            totals = np.zeros(reference.values, dtype=np.int64)
-            for value, count in within.blocks.histogram(place).items():
-                totals[value] = count
             members = np.flatnonzero(around == place)
-            distances = exact_distances(self._ground, blocks.select(index[members]), replace(reference, totals=totals))
+            reference_of = _with_totals(reference, within.blocks, place)
+            distances = exact_distances(self._ground, blocks.select(index[members]), reference_of)
             for i, exact in zip(members.tolist(), distances, strict=True):
                 result[i] = exact
         return result
+
+
+def _with_totals(reference: Reference, blocks: Blocks, block: int) -> Reference:
+    """A reference whose table is one of these blocks."""
+    totals = np.zeros(reference.values, dtype=np.int64)
+    for value, count in blocks.histogram(block).items():
+        totals[value] = count
+    return replace(reference, totals=totals)
