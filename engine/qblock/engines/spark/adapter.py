@@ -4,7 +4,7 @@ sent by `SparkSession`, with its values apart), and errors, of whose text only t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -173,42 +173,7 @@ class SparkAdapter(Adapter):
         return None if schema is None else quoted_name(quote_name(schema), quote=False)
 
     def plain_number(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        # Java before 19 may write more digits than it takes to tell a number apart: the fewest that read back are it.
-        single = sa.func.typeof(value) == _text("float")
-        text: sa.ColumnElement[Any] = sa.cast(value, sa.Text)
-        tries: list[tuple[Any, Any]] = []
-        for of_single, digits in ((True, range(5, 8)), (False, range(14, 17))):
-            for n in digits:
-                shown = sa.func.format_string(_text(f"%.{n}e"), value)
-                read: sa.ColumnElement[Any] = sa.func.float(shown) if of_single else sa.func.double(shown)
-                tries.append((sa.and_(single if of_single else sa.not_(single), read == value), shown))
-        text = sa.case(*tries, else_=text)
-        pattern = _text(r"^(-?)(\d+)\.?(\d*?)0*([eE]([+-]?\d+))?$")
-        sign, whole, rest, power = (sa.func.regexp_extract(text, pattern, _number(i)) for i in (1, 2, 3, 5))
-        digits_ = whole.concat(rest)
-        shift = sa.func.coalesce(sa.func.try_cast_int(power), _number(0))
-        point = sa.func.char_length(whole) + shift
-        length = sa.func.char_length(digits_)
-        small = _text("0.").concat(sa.func.repeat(_text("0"), -point)).concat(digits_)
-        large = sa.func.rpad(digits_, point, _text("0"))
-        between = (
-            sa.func.substring(digits_, _number(1), point)
-            .concat(_text("."))
-            .concat(sa.func.substring(digits_, point + _number(1)))
-        )
-        plain = sa.case((point <= _number(0), small), (length <= point, large), else_=between)
-        infinite = sa.func.abs(value) == sa.func.double(_text("Infinity"))
-        # Most numbers, of which the digits are all that it takes: what follows is a hundred times the work.
-        most = sa.case((single, sa.literal_column("1e6")), else_=sa.literal_column("1e15"))
-        whole_number = sa.and_(sa.func.abs(value) < most, value % _number(1) == _number(0))
-        return sa.case(
-            (value == _number(0), _text("0")),
-            (whole_number, sa.cast(sa.func.try_cast_bigint(value), sa.Text)),
-            (sa.func.isnan(value), _text("NaN")),
-            (sa.and_(infinite, value > _number(0)), _text("Infinity")),
-            (infinite, _text("-Infinity")),
-            (value.is_not(None), sign.concat(plain)),
-        )
+        return _let("qblock_number", value, _plain_number)
 
     def plain_decimal(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         text = sa.cast(value, sa.Text)
@@ -257,6 +222,63 @@ class SparkAdapter(Adapter):
 
     def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
         return explain_spark(error, reading)
+
+
+def _let(
+    name: str, value: sa.ColumnElement[Any], text: Callable[[sa.ColumnElement[Any]], sa.ColumnElement[Any]]
+) -> sa.ColumnElement[Any]:
+    """A text of a value that has a name in it. Written out wherever it stands, a digest has 200,000 characters."""
+    variable: sa.ColumnElement[Any] = sa.literal_column(name, value.type)
+    texts = sa.func.transform(sa.func.array(value), variable.op("->")(text(variable)))
+    return sa.func.element_at(texts, _number(1), type_=sa.Text)
+
+
+def _plain_number(value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    single = sa.func.typeof(value) == _text("float")
+    # Java before 19 may write more digits than it takes to tell a number apart: the fewest that read back are it.
+    formats = sa.case((single, sa.func.array(*_formats(5, 8))), else_=sa.func.array(*_formats(14, 17)))
+    format_, shown = (sa.literal_column(name, sa.Text) for name in ("qblock_format", "qblock_shown"))
+    read_back = sa.case((single, sa.func.float(shown) == value), else_=sa.func.double(shown) == value)
+    texts = sa.func.transform(formats, format_.op("->")(sa.func.format_string(format_, value)))
+    fewest = sa.func.get(sa.func.filter(texts, shown.op("->")(read_back)), _number(0))
+    text = sa.func.coalesce(fewest, sa.cast(value, sa.Text), type_=sa.Text)
+    infinite = sa.func.abs(value) == sa.func.double(_text("Infinity"))
+    # Most numbers, of which the digits are all that it takes: what follows is a hundred times the work.
+    most = sa.case((single, sa.literal_column("1e6")), else_=sa.literal_column("1e15"))
+    whole_number = sa.and_(sa.func.abs(value) < most, value % _number(1) == _number(0))
+    return sa.case(
+        (value == _number(0), _text("0")),
+        (whole_number, sa.cast(sa.func.try_cast_bigint(value), sa.Text)),
+        (sa.func.isnan(value), _text("NaN")),
+        (sa.and_(infinite, value > _number(0)), _text("Infinity")),
+        (infinite, _text("-Infinity")),
+        (value.is_not(None), _let("qblock_text", text, _without_exponent)),
+    )
+
+
+def _formats(least: int, most: int) -> list[sa.ColumnElement[str]]:
+    return [_text(f"%.{digits}e") for digits in range(least, most)]
+
+
+def _without_exponent(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """A number as Java or C writes it, in digits alone."""
+    pattern = _text(r"^(-?)(\d+)\.?(\d*?)0*([eE]([+-]?\d+))?$")
+    sign, whole, rest, power = (sa.func.regexp_extract(text, pattern, _number(i)) for i in (1, 2, 3, 5))
+    point = sa.func.char_length(whole) + sa.func.coalesce(sa.func.try_cast_int(power), _number(0))
+    return _let(
+        "qblock_point",
+        point,
+        lambda at: sign.concat(_let("qblock_digits", whole.concat(rest), lambda digits: _with_point(digits, at))),
+    )
+
+
+def _with_point(digits: sa.ColumnElement[Any], point: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """Digits with a point after so many of them."""
+    small = _text("0.").concat(sa.func.repeat(_text("0"), -point)).concat(digits)
+    large = sa.func.rpad(digits, point, _text("0"))
+    before = sa.func.substring(digits, _number(1), point)
+    between = before.concat(_text(".")).concat(sa.func.substring(digits, point + _number(1)))
+    return sa.case((point <= _number(0), small), (sa.func.char_length(digits) <= point, large), else_=between)
 
 
 CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
