@@ -68,7 +68,7 @@ class Recorded:
         self.sent: list[tuple[str, str, Any]] = []
         self.closed = threading.Event()
         self.client = self._channel = self
-        self.write = self
+        self.write = self.catalog = self
 
     def close(self) -> None:
         self.closed.set()
@@ -86,6 +86,12 @@ class Recorded:
     def insertInto(self, name: str) -> None:  # noqa: N802
         self.sent.append(("more", name, self._data))
 
+    def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802
+        self.sent.append(("view", name, self._data))
+
+    def dropTempView(self, name: str) -> None:  # noqa: N802
+        self.sent.append(("dropped", name, None))
+
 
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")
 def test_a_table_is_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,12 +99,43 @@ def test_a_table_is_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     client: Any = Recorded()
     table = pa.table({"n": pa.array(range(1000), pa.int64()), "t": pa.array(["text"] * 1000)})
     monkeypatch.setattr("qblock.engines.spark.session.PART_BYTES", table.nbytes // 4)
+    monkeypatch.setattr("qblock.engines.spark.session.SMALL_BYTES", table.nbytes - 1)
     session = SparkSession(client, "mine", lambda: None, {})
     session.load("rows", table)
     assert [how for how, _, _ in client.sent] == ["made", "more", "more", "more"]
     assert {name for _, name, _ in client.sent} == {"`mine`.`rows`"}
     assert pa.concat_tables([rows for _, _, rows in client.sent]).equals(table)
     assert session.statements == 4
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")
+def test_a_small_table_is_sent_as_a_view() -> None:
+    """No schema is made for it, no file is written, and nothing of it is a job."""
+    client: Any = Recorded()
+    table = pa.table({"n": pa.array(range(1000), pa.int64())})
+    session = SparkSession(client, "mine", lambda: pytest.fail("a schema was made"), {})
+    loaded = session.load("rows", table)
+    assert str(sa.select(loaded.c.n).compile(dialect=SparkDialect())) == "SELECT `rows`.`n` \nFROM `rows`"
+    session.clear()
+    assert client.sent == [("view", "rows", table), ("dropped", "rows", None)]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")
+def test_a_query_is_not_sent_before_its_rows_are_asked_for() -> None:
+    """The client's `sql` sends each statement at once, and a query once more for its rows."""
+    client: Any = Recorded()  # it has no `sql`
+    query = SparkSession(client, "mine", lambda: None, {}).frame(sa.select(sa.literal("a'b").label("x")))
+    plan: Any = query
+    sent = plan._plan.plan(client).sql
+    assert sent.query == "SELECT :p0 AS `x`"
+    assert sent.named_arguments["p0"].literal.string == "a'b"
+
+
+def test_the_text_of_a_number_is_short() -> None:
+    """It stands twice in a digest of rows. Of 57,000 characters, it took the server longer to read than the rows."""
+    session = SparkSession(Recorded(), "mine", lambda: None, {})  # type: ignore[arg-type]
+    text = session.text_of(sa.column("x"), "float").compile(dialect=SparkDialect())
+    assert len(str(text)) < 2_500
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")

@@ -84,6 +84,8 @@ class Frame(Protocol):
 
     def repartition(self, *cols: str) -> Any: ...
 
+    def createOrReplaceTempView(self, name: str) -> None: ...  # noqa: N802
+
 
 class Client(Protocol):
     """What is used of the client's sessions."""
@@ -229,6 +231,11 @@ def arriving(frame: Any) -> Iterator[pa.Table]:
             yield part
 
 
+def whole(frame: Any) -> pa.Table:
+    """The rows of a data frame, for which the client's own `toArrow` asks twice: at first for their types."""
+    return pa.concat_tables(arriving(frame))
+
+
 @contextmanager
 def borrowed(session: Any, name: str) -> Iterator[None]:
     """Ask something of a session that somebody else has: its client writes no errors meanwhile, which quote values, and
@@ -283,6 +290,17 @@ def explained(reading: Sequence[str] = ()) -> Iterator[None]:
             if _here.clock is not None and _here.clock.expired:
                 raise
             raise explain_spark(error, reading) from None
+
+
+def rows_of(client: Client, query: str, parameters: Mapping[str, Any]) -> Frame:
+    """The rows of a query, which is sent once, with what is done with them. `sql` sends every statement at once, to see
+    whether it is a command. parameters: by the names of the query's markers."""
+    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql.connect.functions import lit
+    from pyspark.sql.connect.plan import SQL
+
+    named = {name: lit(value) for name, value in parameters.items()}
+    return cast(Frame, DataFrame(SQL(query, None, named), client))  # type: ignore[arg-type]
 
 
 def quoted(*parts: str | None) -> str:

@@ -35,6 +35,8 @@ from qblock.engines.spark.client import (
     explained,
     path_literal,
     quoted,
+    rows_of,
+    whole,
 )
 from qblock.engines.tables import Column, TableName
 from qblock.errors import InputError, QblockError
@@ -42,6 +44,8 @@ from qblock.errors import InputError, QblockError
 PRIVATE = "qblock_staging"
 PART_BYTES = 8 << 20
 """Of a table that is sent, about so much at once."""
+SMALL_BYTES = 256 << 10
+"""A table that is sent is a view of the session up to here, for which no file is written."""
 
 
 class SparkSession(Session):
@@ -86,15 +90,18 @@ class SparkSession(Session):
             return self._client.sql(statement, dict(parameters or {}))
         compiled: Any = statement.compile(dialect=self.dialect)  # type: ignore[attr-defined]
         state = compiled.construct_expanded_state(dict(parameters or {}))
+        if isinstance(statement, sa.Select | sa.CompoundSelect):
+            return rows_of(self._client, state.statement, state.parameters)
         return self._client.sql(state.statement, dict(state.parameters))
 
     def _fetched(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         reading = [str(table) for table in self._staged] if not isinstance(statement, str) else []
         with explained(reading):
-            return self._frame(statement, parameters).toArrow()
+            return whole(self._frame(statement, parameters))
 
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
-        self._fetched(statement, parameters)
+        with explained():
+            self._frame(statement, parameters)
 
     def fetch(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         return self._fetched(statement, parameters)
@@ -113,20 +120,24 @@ class SparkSession(Session):
         return tuple(column[0].as_py() for column in rows.columns) if rows.num_rows else None
 
     def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
-        return _whole(self._fetched(statement), list(statement.selected_columns.keys()))
+        return _numbers(self._fetched(statement), list(statement.selected_columns.keys()))
 
     def counts_of(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
-        return _whole(self._fetched(sql), names)
+        self._sent += 1
+        with explained([str(table) for table in self._staged]):
+            return _numbers(whole(rows_of(self._client, sql, {})), names)
 
     def pull(self, table: sa.TableClause) -> Iterator[Part]:
         yield self.counts(sa.select(*table.c))
 
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
-        if not columns.num_rows:
-            self._sent += 1
-            with explained():
-                self._save(name, self._empty(columns))
-        return self.load_parts(name, columns.column_names, parts_of(columns))
+        if columns.nbytes > SMALL_BYTES:
+            return self.load_parts(name, columns.column_names, parts_of(columns))
+        self._sent += 1
+        with explained():
+            rows = self._client.createDataFrame(columns) if columns.num_rows else self._empty(columns)
+            rows.createOrReplaceTempView(name)
+        return self._keep(sa.table(name, *map(sa.column, columns.column_names)))
 
     def load_parts(self, name: str, names: Sequence[str], parts: Iterable[pa.Table]) -> sa.TableClause:
         """Store rows that come in parts, as `load` does a table."""
@@ -144,7 +155,7 @@ class SparkSession(Session):
         # The client infers no types where there are no rows.
         typed = [("BIGINT" if pa.types.is_integer(f.type) else "STRING", quote_name(f.name)) for f in columns.schema]
         chosen = ", ".join(f"CAST(NULL AS {type_}) AS {name}" for type_, name in typed)
-        return self._client.sql(f"SELECT {chosen} WHERE FALSE")
+        return rows_of(self._client, f"SELECT {chosen} WHERE FALSE", {})
 
     def store(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
         with explained([str(table) for table in self._staged]):
@@ -162,7 +173,11 @@ class SparkSession(Session):
         return table
 
     def _drop(self, table: sa.TableClause) -> None:
-        self.run(f"DROP TABLE {quoted(self._private, table.name)}")
+        if table.schema is None:
+            with explained():
+                self._client.catalog.dropTempView(table.name)
+        else:
+            self.run(f"DROP TABLE {quoted(self._private, table.name)}")
         self._temporary.pop(table.name, None)
 
     def columns(self, table: TableName) -> dict[str, Column]:
@@ -199,7 +214,7 @@ class SparkSession(Session):
         # What is read once needs no copy, whose files need not keep the order of a view.
         query = self._query(table, list(self._stored(table)))
         with explained([str(table)]):
-            return self._frame(query).toArrow()
+            return whole(self._frame(query))
 
     def definition(self, table: TableName) -> str | None:
         with suppress(QblockError):
@@ -297,7 +312,7 @@ def parts_of(table: pa.Table) -> Iterator[pa.Table]:
         yield table.slice(start, rows)
 
 
-def _whole(rows: pa.Table, names: list[str]) -> dict[str, NDArray[np.int64]]:
+def _numbers(rows: pa.Table, names: list[str]) -> dict[str, NDArray[np.int64]]:
     return {
         name: np.ascontiguousarray(column.to_numpy(), dtype=np.int64)
         for name, column in zip(names, rows.columns, strict=True)
