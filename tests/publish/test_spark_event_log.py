@@ -36,7 +36,7 @@ def mark() -> str:
 
 TOKEN, PARAMETER, PASSWORD = mark(), mark(), mark()
 PLANTED = [mark(), mark()]
-PEOPLE, CHANGED = 400, 25
+PEOPLE, LEAVE, CHANGED = 400, 40, 25
 NAME, TOWN, STREET, ILLNESS, WARD = (mark() for _ in range(5))
 """The begin of each value of a column."""
 TOWNS = [f"{TOWN}'{i}" for i in range(4)]
@@ -66,9 +66,9 @@ def name_of(person: int) -> str:
 
 
 def people(week: int) -> pa.Table:
-    """Who is there in a week: the first 70 of the week before are not, and a few are ill of something else."""
+    """Who is there in a week: the first LEAVE of the week before are not, and a few are ill of something else."""
     rows = []
-    for person in range(week * 70, week * 70 + PEOPLE):
+    for person in range(week * LEAVE, week * LEAVE + PEOPLE):
         draw = random.Random(person)
         row = {"id": name_of(person), "age": OFFSET + draw.randrange(60), "town": draw.choice(TOWNS)}
         row |= {"street": draw.choice([None, *STREETS]), "day": draw.randrange(90_000, 90_400)}
@@ -140,7 +140,7 @@ def test_an_event_log_holds_no_secret_and_no_value(logged: Logged, postgresql_ur
     assert made.publish().status == "published"
     assert made.rollback(2).status == "rolled_back"
     assert made.publish().status == "published"
-    assert made.erase([name_of(3 * 70 + 100)], now=True).shown == 1
+    assert made.erase([name_of(3 * LEAVE + 100)], now=True).shown == 1
     client.createDataFrame(people(3).slice(CHANGED)).write.mode("overwrite").saveAsTable("clinic.logged")
     assert made.erase(missing=True).asked >= 20
     assert made.verify().problems == ()
