@@ -131,9 +131,20 @@ def test_a_query_is_not_sent_before_its_rows_are_asked_for() -> None:
     assert sent.named_arguments["p0"].literal.string == "a'b"
 
 
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")
+def test_a_query_that_is_run_is_asked_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not sent otherwise: `plan` runs one to see whether a table can be read."""
+    client: Any = Recorded()
+    read: list[Any] = []
+    monkeypatch.setattr("qblock.engines.spark.session.whole", read.append)
+    SparkSession(client, "mine", lambda: None, {}).run(sa.select(sa.literal_column("1")))
+    assert len(read) == 1
+
+
 def test_the_text_of_a_number_is_short() -> None:
     """It stands twice in a digest of rows. Of 57,000 characters, it took the server longer to read than the rows."""
-    session = SparkSession(Recorded(), "mine", lambda: None, {})  # type: ignore[arg-type]
+    client: Any = Recorded()
+    session = SparkSession(client, "mine", lambda: None, {})
     text = session.text_of(sa.column("x"), "float").compile(dialect=SparkDialect())
     assert len(str(text)) < 2_500
 

@@ -300,7 +300,7 @@ def rows_of(client: Client, query: str, parameters: Mapping[str, Any]) -> Frame:
     from pyspark.sql.connect.plan import SQL
 
     named = {name: lit(value) for name, value in parameters.items()}
-    return cast(Frame, DataFrame(SQL(query, None, named), client))  # type: ignore[arg-type]
+    return cast(Frame, DataFrame(SQL(query, None, named), cast(Any, client)))
 
 
 def quoted(*parts: str | None) -> str:

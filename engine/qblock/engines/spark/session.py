@@ -100,8 +100,7 @@ class SparkSession(Session):
             return whole(self._frame(statement, parameters))
 
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
-        with explained():
-            self._frame(statement, parameters)
+        self._fetched(statement, parameters)
 
     def fetch(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         return self._fetched(statement, parameters)
