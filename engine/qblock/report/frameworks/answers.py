@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from qblock.report.frameworks.sections import UNKNOWN, Answer, Facts, undeclared
 from qblock.report.pages.chances import ESTIMATES, attacker_row, over_versions
-from qblock.report.parts import counted, figures, share
+from qblock.report.pages.readers import guarantee_cells, risk_cells, size_cells, utility_cells
+from qblock.report.parts import counted, share
 from qblock.results.report import AttackShown, ColumnShown, Published
 from qblock.results.risk import AttackerShown, PopulationShown, ThresholdShown
 from qblock.source.in_words import AS_IT_IS, SUPPRESSED
@@ -75,47 +76,26 @@ def technique(column: ColumnShown) -> str:
 def guarantees(facts: Facts) -> Answer:
     """What is promised, by which model, and what the published rows satisfy."""
     shown = facts.published
-    columns = ("model", "about", "asked", "satisfied", "holds", "in words")
-    rows = [
-        (
-            of.model,
-            of.sensitive or "everybody",
-            of.asked,
-            figures(of.satisfied or "-"),
-            "yes" if of.holds else "NO",
-            of.in_words,
-        )
-        for of in shown.guarantees
-    ]
+    number = counted(len(shown.guarantees), "guarantee")
     failed = sum(not of.holds for of in shown.guarantees)
     again = sum(of.satisfied is not None for of in shown.guarantees)
     said = [
-        f"{failed} of {counted(len(rows), 'guarantee')} {'does' if failed == 1 else 'do'} NOT hold."
+        f"{failed} of {number} {'does' if failed == 1 else 'do'} NOT hold."
         if failed
-        else f"All that is promised holds: {counted(len(rows), 'guarantee')}.",
+        else f"All that is promised holds: {number}.",
         f"{again} of these can be counted again from the published rows alone ('-': not).",
     ]
-    return Answer(said, columns, rows, holds=not failed)
+    return Answer(said, *guarantee_cells(shown), holds=not failed)
 
 
 def attacker(facts: Facts) -> Answer:
     """Who is reckoned with: somebody who knows every quasi-identifier of a person, and what not knowing one costs."""
     shown = facts.published
-    rows = [
-        (
-            "all known" if risk.column is None else f"{risk.column} not known",
-            f"{risk.blocks:,}",
-            f"{risk.least:,}",
-            share(risk.most_sure),
-            share(risk.mean),
-        )
-        for risk in shown.risk
-    ]
     said = (
         f"Somebody is reckoned with who knows {_known(shown)} of a person, and that the person is in the table. "
         "Nothing is promised against somebody who knows more."
     )
-    return Answer([said], ("to an attacker", "blocks", "smallest", "highest chance", "mean chance"), rows)
+    return Answer([said], *risk_cells(shown))
 
 
 def initial_risk(facts: Facts) -> Answer:
@@ -272,26 +252,13 @@ def attacks(facts: Facts) -> Answer:
 
 def utility(facts: Facts) -> Answer:
     """What published columns still tell."""
-    rows = [
-        (column.name, f"{column.values or 0:,}", share(column.share_suppressed or 0), f"{column.bits or 0:.2f}")
-        for column in facts.published.quasi_identifiers
-    ]
     said = "The bits are the entropy of a column's published values: what a reader learns of a row from it."
-    return Answer([said], ("column", "values published", "suppressed to *", "bits"), rows)
+    return Answer([said], *utility_cells(facts.published))
 
 
 def sizes(facts: Facts) -> Answer:
     """How large the blocks are."""
-    shown = facts.published
-    rows = [
-        (
-            f"{size.low:,}" if size.low == size.high else f"{size.low:,} to {size.high:,}",
-            f"{size.blocks:,}",
-            f"{size.rows:,}",
-        )
-        for size in shown.sizes
-    ]
-    return Answer(dataset(facts).sentences, ("rows in a block", "blocks", "rows"), rows)
+    return Answer(dataset(facts).sentences, *size_cells(facts.published.sizes))
 
 
 def kinds(facts: Facts) -> Answer:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from qblock.report.pages.readers import size_cells
 from qblock.report.parts import Page, Part, Table, Text, counted, share
-from qblock.results.report import MapAnswerShown, MapBlocksShown, MapsShown, Report, SizeShown
+from qblock.results.report import MapAnswerShown, MapBlocksShown, MapsShown, Report
 
 KEPT = "what the spec asks"
 SATISFIED = {True: "yes", False: "no", None: "not counted"}
@@ -69,10 +70,8 @@ def map_page(report: Report) -> Sequence[Part]:
         return (*content, Text("No map satisfies the spec: there are no blocks."))
     blocks = of.blocks
     content.append(Text(_said(blocks, of)))
-    rows = [(_span(size), f"{size.blocks:,}", f"{size.rows:,}") for size in blocks.sizes]
     bars = [size.rows / max(1, blocks.rows) for size in blocks.sizes]
-    columns = ("rows in a block", "blocks", "rows")
-    content.append(Table("Blocks of the map by size", columns, rows, (1, 2), bars, "share of the rows"))
+    content.append(Table("Blocks of the map by size", *size_cells(blocks.sizes), (1, 2), bars, "share of the rows"))
     depth = [(of.name, f"{of.labels:,}", share(of.share_suppressed), of.in_words) for of in blocks.columns]
     content.append(Table("Depth by column", ("column", "labels", "suppressed to *", "shown"), depth, (1, 2)))
     return content
@@ -90,10 +89,6 @@ def _said(blocks: MapBlocksShown, of: MapsShown) -> str:
     smallest = counted(blocks.smallest, unit, "people" if unit == "person" else "")
     rows = counted(blocks.rows, "row")
     return f"{whose}: {counted(blocks.blocks, 'block')} of {rows}, the smallest of {smallest}.{suppressed} {verdict}"
-
-
-def _span(size: SizeShown) -> str:
-    return f"{size.low:,}" if size.low == size.high else f"{size.low:,} to {size.high:,}"
 
 
 def map_changes(of: MapsShown) -> Sequence[Part]:

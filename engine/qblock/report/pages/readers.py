@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from qblock.publish.helpers import WEIGHT_ROLE
 from qblock.report.drawings import areas
 from qblock.report.pages import verdict
 from qblock.report.pages.chances import attackers_table, population_parts
 from qblock.report.parts import Bar, Figure, Page, Part, Points, Table, Text, counted, figures, share
-from qblock.results.report import AttackShown, ColumnShown, Published, Report, RiskWithout, SizeShown
+from qblock.results.report import AttackShown, ColumnShown, Published, Report, SizeShown
 
 NAMES = {
     "homogeneity": "homogeneity: all of a block have the same value",
@@ -21,6 +21,8 @@ NAMES = {
 
 SEEN = {"plain": "as it is in the source", "coarse": "in ranges or coarser labels", "hidden": "hidden (*)"}
 """The pieces of a bar, by their marks."""
+Cells = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""The columns and the rows of a table, which a page and the sections of a document show alike."""
 
 
 def columns_page(report: Report) -> Sequence[Part]:
@@ -61,22 +63,26 @@ def _labels(column: ColumnShown) -> str:
 
 def guarantees_page(report: Report) -> Sequence[Part]:
     """What was asked for, and what the published rows reach."""
-    rows = [
-        (
-            guarantee.model,
-            guarantee.sensitive or "everybody",
-            guarantee.asked,
-            figures(guarantee.satisfied or "-"),
-            "yes" if guarantee.holds else "NO",
-            guarantee.in_words,
-        )
-        for guarantee in report.shown.guarantees
-    ]
-    columns = ("model", "about", "asked", "satisfied", "holds", "in words")
     return (
-        Table("Guarantees", columns, rows),
+        Table("Guarantees", *guarantee_cells(report.shown)),
         Text("Satisfied: recomputed from the published rows ('-': not possible from them alone)."),
     )
+
+
+def guarantee_cells(shown: Published) -> Cells:
+    """Each guarantee: what was asked for, and what the published rows satisfy."""
+    rows = [
+        (
+            of.model,
+            of.sensitive or "everybody",
+            of.asked,
+            figures(of.satisfied or "-"),
+            "yes" if of.holds else "NO",
+            of.in_words,
+        )
+        for of in shown.guarantees
+    ]
+    return ("model", "about", "asked", "satisfied", "holds", "in words"), rows
 
 
 def attacks_page(report: Report) -> Sequence[Part]:
@@ -110,6 +116,7 @@ def risk_page(report: Report) -> Sequence[Part]:
     """How large blocks are, what each column adds to the risk, and what it tells."""
     shown = report.shown
     whole = shown.risk[0]
+    bars = [size.rows / shown.rows for size in shown.sizes]
     return (
         Text(
             "Somebody who knows every quasi-identifier of a person finds a block of at least "
@@ -118,52 +125,65 @@ def risk_page(report: Report) -> Sequence[Part]:
         ),
         *attackers_table(shown.attackers, shown.counted),
         *population_parts(shown.population, "published labels"),
-        _sizes(shown),
+        Table("Block sizes", *size_cells(shown.sizes), (1, 2), bars, "share of the rows"),
         _risk(shown),
         _utility(shown),
     )
 
 
-def _sizes(shown: Published) -> Table:
-    rows = [(_span(size), f"{size.blocks:,}", f"{size.rows:,}") for size in shown.sizes]
-    bars = [size.rows / shown.rows for size in shown.sizes]
-    return Table("Block sizes", ("rows in a block", "blocks", "rows"), rows, (1, 2), bars, "share of the rows")
-
-
-def _span(size: SizeShown) -> str:
-    return f"{size.low:,}" if size.low == size.high else f"{size.low:,} to {size.high:,}"
+def size_cells(sizes: Iterable[SizeShown]) -> Cells:
+    """How many blocks are of which size, and the rows in them."""
+    rows = [
+        (
+            f"{size.low:,}" if size.low == size.high else f"{size.low:,} to {size.high:,}",
+            f"{size.blocks:,}",
+            f"{size.rows:,}",
+        )
+        for size in sizes
+    ]
+    return ("rows in a block", "blocks", "rows"), rows
 
 
 def _risk(shown: Published) -> Table:
-    whole, *without = shown.risk
-    rows = [("all known", *_figures(whole))]
-    rows += [(f"{risk.column} not known", *_figures(risk)) for risk in without]
-    columns = ("to an attacker", "blocks", "smallest", "highest chance", "mean chance")
     return Table(
         "Risk by column: what an attacker loses who does not know it",
-        columns,
-        rows,
+        *risk_cells(shown),
         (1, 2, 3, 4),
-        [risk.mean / whole.mean for risk in shown.risk],
+        [risk.mean / shown.risk[0].mean for risk in shown.risk],
         "mean chance, of that with all known",
     )
 
 
-def _figures(risk: RiskWithout) -> tuple[str, ...]:
-    return f"{risk.blocks:,}", f"{risk.least:,}", share(risk.most_sure), share(risk.mean)
+def risk_cells(shown: Published) -> Cells:
+    """The blocks to somebody who knows every quasi-identifier, and to somebody who does not know one of them."""
+    rows = [
+        (
+            "all known" if risk.column is None else f"{risk.column} not known",
+            f"{risk.blocks:,}",
+            f"{risk.least:,}",
+            share(risk.most_sure),
+            share(risk.mean),
+        )
+        for risk in shown.risk
+    ]
+    return ("to an attacker", "blocks", "smallest", "highest chance", "mean chance"), rows
 
 
 def _utility(shown: Published) -> Table:
     known = shown.quasi_identifiers
     most = max((column.bits or 0 for column in known), default=0) or 1
-    rows = [
-        (column.name, f"{column.values or 0:,}", share(column.share_suppressed or 0), f"{column.bits or 0:.2f}")
-        for column in known
-    ]
-    columns = ("column", "values published", "suppressed to *", "bits")
     bars = [(column.bits or 0) / most for column in known]
     caption = "Utility by column: the bits that its published values tell of a row"
-    return Table(caption, columns, rows, (1, 2, 3), bars, "of the column that tells most")
+    return Table(caption, *utility_cells(shown), (1, 2, 3), bars, "of the column that tells most")
+
+
+def utility_cells(shown: Published) -> Cells:
+    """What the published values of each quasi-identifier still tell."""
+    rows = [
+        (column.name, f"{column.values or 0:,}", share(column.share_suppressed or 0), f"{column.bits or 0:.2f}")
+        for column in shown.quasi_identifiers
+    ]
+    return ("column", "values published", "suppressed to *", "bits"), rows
 
 
 def blocks_page(report: Report) -> Sequence[Part]:
