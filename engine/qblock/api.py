@@ -15,15 +15,13 @@ if TYPE_CHECKING:
     from qblock.files import OwnFile as OwnFile
     from qblock.hierarchy.files import LAYOUTS as LAYOUTS
     from qblock.hierarchy.files import Layout as Layout
+    from qblock.ledgers import Ledger as Ledger
     from qblock.release.log import Entry as Entry
     from qblock.release.log import Level as Level
     from qblock.release.rekey import BACKUPS as BACKUPS
     from qblock.release.result import waiting_words as waiting_words
     from qblock.release.run import NOT_PROTECTED as NOT_PROTECTED
-    from qblock.releases import Ledger as Ledger
     from qblock.releases import Release as Release
-    from qblock.releases import audit_table as audit_table
-    from qblock.releases import compared as compared
     from qblock.report.render import Format as Format
     from qblock.report.render import Report as Report
     from qblock.results.audit import Attacked as Attacked
@@ -79,6 +77,7 @@ if TYPE_CHECKING:
     from qblock.search.beliefs import Attacker as Attacker
     from qblock.search.beliefs import BayesAdversary as BayesAdversary
     from qblock.search.compare import Comparison as Comparison
+    from qblock.search.compare_results import compared as compared
     from qblock.search.compare_results import nodes_table as nodes_table
     from qblock.search.compare_results import write_csv as write_csv
     from qblock.search.compare_results import write_parquet as write_parquet
@@ -86,6 +85,7 @@ if TYPE_CHECKING:
     from qblock.spec.schema import json_schema as json_schema
     from qblock.tables.anonymized import anonymize as anonymize
     from qblock.tables.audited import audit as audit
+    from qblock.tables.audited import audit_table as audit_table
     from qblock.tables.profiled import profile as profile
     from qblock.tables.profiled import propose_spec as propose_spec
 
@@ -93,11 +93,12 @@ _MODULES = {
     "qblock.demo.examples": "write_examples",
     "qblock.files": "OwnFile",
     "qblock.hierarchy.files": "LAYOUTS Layout",
+    "qblock.ledgers": "Ledger",
     "qblock.release.log": "Entry Level",
     "qblock.release.rekey": "BACKUPS",
     "qblock.release.result": "waiting_words",
     "qblock.release.run": "NOT_PROTECTED",
-    "qblock.releases": "Ledger Release audit_table compared",
+    "qblock.releases": "Release",
     "qblock.report.render": "Format Report",
     "qblock.results.audit": ("Attacked Audited BeliefChange Beliefs Compared ComparedRecodings Disclosures"),
     "qblock.results.check": "Finding SpecChecked named_findings unsafe",
@@ -114,11 +115,11 @@ _MODULES = {
     "qblock.search.assessment": "number_json",
     "qblock.search.beliefs": "Attacker BayesAdversary",
     "qblock.search.compare": "Comparison",
-    "qblock.search.compare_results": "nodes_table write_csv write_parquet",
+    "qblock.search.compare_results": "compared nodes_table write_csv write_parquet",
     "qblock.search.progress": "SearchProgress",
     "qblock.spec.schema": "json_schema",
     "qblock.tables.anonymized": "anonymize",
-    "qblock.tables.audited": "audit",
+    "qblock.tables.audited": "audit audit_table",
     "qblock.tables.profiled": "profile propose_spec",
     "qblock.engines.driver_errors": "explained",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,8 +12,6 @@ from qblock import results
 from qblock.errors import InputError, QblockError, hide_all_tracebacks
 from qblock.files import OwnFile
 from qblock.spec import Spec, load_spec, spec_of
-from qblock.spec.fields import duration
-from qblock.spec.sections import Search
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from qblock.release.log import Entries
     from qblock.report import Report
     from qblock.results.estimate import What
-    from qblock.search.beliefs import Attacker, BayesAdversary
+    from qblock.search.beliefs import BayesAdversary
     from qblock.search.compare import Comparison
     from qblock.search.progress import Progress
     from qblock.tables.audited import Threshold
@@ -83,6 +80,7 @@ class Release:
         InputError for a churn of versions that do not lag.
         """
         from qblock.checks import check_chosen
+        from qblock.search.progress import with_time
         from qblock.search.result import refusal, suppressed_attributes
         from qblock.search.run import open_task, run_search
         from qblock.source.in_words import levels_in_words
@@ -93,7 +91,7 @@ class Release:
             from qblock.release.forecast import churn_of
 
             expected_churn = churn_of(self.spec, churn)
-        spec = self.spec if within is None else _with_time(self.spec, within)
+        spec = self.spec if within is None else with_time(self.spec, within)
         with open_task(spec, name_values=self.name_values) as task:
             best_only = task.spec.search.answer == "best" and not all_nodes and expected_churn is None
             result = run_search(
@@ -203,6 +201,8 @@ class Release:
     ) -> results.audit.Compared:
         """Many privacy definitions at every node. definitions: a file with more of them; workload: a file of count
         queries, in the form of `search.workload`, whose error is a metric of each node then."""
+        from qblock.search.compare_results import compared
+
         comparison = self.comparison(sensitive=sensitive, definitions=definitions, workload=workload, progress=progress)
         return compared(comparison)
 
@@ -457,37 +457,17 @@ class Release:
 
     def check(self) -> results.check.SpecChecked:
         """What the spec takes for granted and the data do not bear out: of the pinned node, else of any."""
-        from qblock.checks import check, unanswered, unused
-        from qblock.search.nodes import pinned_node
-        from qblock.search.run import open_task
+        from qblock.checks import check_spec
 
-        with open_task(self.spec, name_values=self.name_values) as task:
-            node = None if self.spec.pinned is None else pinned_node(task, self.spec.pinned)
-            findings = check(task, node, datetime.now(UTC).date())
-            fields = {
-                "release": self.spec.release,
-                "rows": task.source.rows,
-                "checks": findings,
-                "notes": [*unanswered(self.spec, findings), *unused(task)],
-            }
-        return results.check.SpecChecked.model_validate(fields)
+        return check_spec(self.spec, datetime.now(UTC).date(), name_values=self.name_values)
 
     def check_hierarchies(self) -> results.search.Checked:
         """Check that every hierarchy is nested and covers every value. Raises InputError with what is missing."""
+        from qblock.publish.hierarchies import check_hierarchies
         from qblock.search.run import open_task
 
         with open_task(self.spec, name_values=self.name_values) as task:
-            hierarchies = [
-                {
-                    "attribute": hierarchy.attribute,
-                    "levels": list(hierarchy.level_names),
-                    "height": hierarchy.height,
-                    "leaves": len(hierarchy.labels[0]),
-                    "labels": [len(set(level)) for level in hierarchy.labels],
-                }
-                for hierarchy in task.source.hierarchies
-            ]
-            return results.search.Checked.model_validate({"rows": task.source.rows, "hierarchies": hierarchies})
+            return check_hierarchies(task)
 
     def load_hierarchies(self) -> results.search.HierarchyTables:
         """Write the hierarchies as dimension tables."""
@@ -501,97 +481,6 @@ class Release:
     def own_files(self) -> Iterator[OwnFile]:
         """The files that the release lives on, which nothing else may be written to: spec, source, release file,
         hierarchies, private folder."""
-        from qblock.engines.engine import database_file
-        from qblock.engines.registry import engine_of, parse_url
-        from qblock.engines.source_files import found_files
-        from qblock.ledger.stores import has_store, store_of
+        from qblock.release.own_files import own_files
 
-        spec = self.spec
-        yield OwnFile(spec.path, "the spec")
-        store = store_of(spec) if has_store(spec) else None
-        if store is not None and store.file is not None:
-            yield OwnFile(store.folder, "in the private folder of qblock", folder=True)
-        for url, what in ((spec.source.url, "the source"), (spec.publish.url, "the release file")):
-            if url is None or not engine_of(parse_url(url.url)).is_file:
-                continue
-            file = database_file(parse_url(url.url), spec.directory)
-            yield OwnFile(file, what)
-            yield OwnFile(file.with_name(f"{file.name}.wal"), f"what DuckDB writes for {what}")
-        if spec.source.file is not None:
-            for file in found_files(spec.source.file, spec.directory, spec.at("source", "file")):
-                yield OwnFile(file, "the source")
-        for name, attribute in spec.attributes.items():
-            for kind in ("hierarchy", "taxonomy"):
-                source = getattr(attribute, kind)
-                stated = spec.file(source) if source is not None and not isinstance(source, str | tuple) else None
-                if stated is not None:
-                    yield OwnFile(stated, f"the {kind} of {name}")
-
-
-@partial(hide_all_tracebacks, explain=_explained)
-class Ledger:
-    """The private state of all releases of a place."""
-
-    def __init__(self, target: str, *, name_values: bool = False) -> None:
-        """target: the path of a spec, or the URL of the ledger's database; name_values: as of a Release. Raises
-        InputError for neither.
-        """
-        from qblock.ledger.stores import store_of, store_of_url
-
-        self.name_values = name_values
-        self._place = store_of_url(target, Path.cwd()) if "://" in target else store_of(load_spec(target))
-
-    def upgrade(self) -> results.release.Upgraded:
-        """Upgrade the schema to the version of this program; twice is once."""
-
-        before, after = self._place.upgrade()
-        return results.release.Upgraded(before=before, after=after)
-
-    def rekey(self, *, wait: float = 0) -> results.release.Rekeyed:
-        """Give the crosswalk a new key, in one transaction. wait: seconds to wait for runs of any release there.
-
-        Raises Busy while one is in progress.
-        """
-        from qblock.release.rekey import rekey
-
-        return rekey(self._place, wait=wait)
-
-
-def audit_table(
-    url: str,
-    table: str,
-    quasi_identifiers: Sequence[str],
-    sensitives: Sequence[str],
-    *,
-    taxonomies: Mapping[str, str],
-    adversary: BayesAdversary | None,
-    attacker: Attacker,
-) -> results.audit.Audited:
-    """The audit of a table of a database as it stands, as `qblock audit --url` asks for it."""
-    from qblock.search import audit
-
-    audited = audit.audit_table(
-        url, table, quasi_identifiers, sensitives, taxonomies=taxonomies, adversary=adversary, attacker=attacker
-    )
-    return results.audit.Audited.model_validate(audited)
-
-
-def compared(comparison: Comparison) -> results.audit.Compared:
-    """A comparison as an answer."""
-    from qblock.search.compare_results import to_json
-
-    fields = to_json(comparison)
-    for entry, definition in zip(fields["definitions"], comparison.definitions, strict=True):
-        entry["stricter"] = [bound.stricter for bound in definition.bounds]
-    return results.audit.Compared.model_validate(fields)
-
-
-def _with_time(spec: Spec, within: str) -> Spec:
-    """The spec with another time of its search."""
-    try:
-        time = duration(within)
-    except ValueError as error:
-        raise InputError(f"--within: {str(error).format(it=repr(within))}") from None
-    # A key that is left out is not None where it is written.
-    given = {name: value for name, value in vars(spec.search).items() if value is not None}
-    return replace(spec, search=Search(**given | {"within": time}))
+        return own_files(self.spec)

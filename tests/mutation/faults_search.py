@@ -90,9 +90,9 @@ STRUCTURE = (
     ),
     Mutation(
         "max: blocks above it are no supersets",
-        "search/task.py",
+        "search/containing.py",
         "zip(sets.lattice.heights, node, strict=True)))",
-        "zip(self.lattice.heights, node, strict=True)))",
+        "zip(source.lattice.heights, node, strict=True)))",
         tests=("tests/search/test_highest_level.py::test_the_search_is_that_of_the_whole_lattice_up_to_there",),
     ),
     Mutation(

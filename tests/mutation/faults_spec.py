@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutation.mutation import Mutation
 
 LOAD = "tests/spec/test_spec_load.py"
-WRONG = f"{LOAD}::test_what_is_wrong"
+WRONG = "tests/spec/test_spec_wrong.py::test_what_is_wrong"
 
 SPEC: tuple[Mutation, ...] = (
     Mutation(
@@ -27,7 +27,7 @@ SPEC: tuple[Mutation, ...] = (
         "spec/document.py",
         "            if name in first:\n",
         '            if name in first and path == ("attributes",):\n',
-        tests=(LOAD,),
+        tests=(WRONG,),
     ),
     Mutation(
         "suppression: every row may go",

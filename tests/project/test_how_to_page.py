@@ -12,17 +12,17 @@ import pytest
 from test_how_to import BLOCK, ROOT, follow, text_of
 
 ASK = """
-from report import test_render
+from report import reports, test_render
 
 from qblock.report import rendered
 from qblock.report.pages import PAGES
 
 test_render.test_each_page_is_listed()
 test_render.test_pictures_and_tables_have_names_and_headings_follow_each_other()
-for label in test_render.HOSTILE:
+for label in reports.HOSTILE:
     test_render.test_a_label_is_a_text_whatever_it_says(label)
 print(PAGES[0].title)
-print(rendered(test_render.report(), "md"))
+print(rendered(reports.report(), "md"))
 """
 
 

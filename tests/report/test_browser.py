@@ -17,8 +17,8 @@ from qblock.api import propose_spec
 from qblock.releases import Release
 from qblock.report import rendered
 from report.in_page import CARDS, CONTRASTS, CUT
+from report.reports import HOSTILE, changed, internal, report, with_map
 from report.test_frameworks import shown_in, spec_of
-from report.test_render import HOSTILE, changed, internal, report, with_map
 
 SHEET = 680
 """Pixels between the margins of a sheet of A4."""

@@ -26,8 +26,9 @@ from qblock.results.report import ColumnShown, Published, SizeShown
 from qblock.results.risk import AttackerShown, BeforeShown
 from qblock.spec import Spec
 from qblock.spec.load import read_spec
+from report.reports import HOSTILE, changed, internal, of, report
 from report.test_read import visits
-from report.test_render import HOSTILE, Read, changed, internal, of, report
+from report.test_render import Read
 
 SPEC = """\
 version: 1

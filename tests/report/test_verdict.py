@@ -15,8 +15,8 @@ from qblock.report.pages.before import before_page
 from qblock.report.pages.verdict import verdict_page
 from qblock.report.parts import Part, Points, Signature, Table, Text
 from qblock.results.risk import ContextShown, ThresholdShown
+from report.reports import changed, internal, report
 from report.test_read import NONE, VISITS, visits
-from report.test_render import changed, internal, report
 
 
 def texts(parts: Sequence[Part], kind: str | None = None) -> list[str]:

@@ -22,9 +22,8 @@ from reference.tables import Block, Table
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets
 from qblock.models import DeltaDisclosure, EntropyLDiversity, Value, parameters_of
-from qblock.releases import compared
 from qblock.search.compare import Comparison, Definition, compare
-from qblock.search.compare_results import best, granted, inclusions, to_json, violations, weaker, write_csv
+from qblock.search.compare_results import best, compared, granted, inclusions, to_json, violations, weaker, write_csv
 from qblock.search.run import open_task
 from qblock.spec import Spec
 

@@ -4,20 +4,18 @@ from qblock.checks.run import (
     check,
     check_chosen,
     check_kept,
+    check_spec,
     refuse_dependencies,
     refuse_findings,
     refuse_single_rows,
-    unanswered,
-    unused,
 )
 
 __all__ = [
     "check",
     "check_chosen",
     "check_kept",
+    "check_spec",
     "refuse_dependencies",
     "refuse_findings",
     "refuse_single_rows",
-    "unanswered",
-    "unused",
 ]

@@ -21,9 +21,11 @@ from qblock.engines.tables import TableName
 from qblock.engines.values import NUMERIC
 from qblock.errors import Refused, counted
 from qblock.lattice import Node
-from qblock.results.check import Finding, unsafe
+from qblock.results.check import Finding, SpecChecked, unsafe
 from qblock.search.assessment import Assessment
+from qblock.search.nodes import pinned_node
 from qblock.search.result import SearchResult
+from qblock.search.run import open_task
 from qblock.search.task import Task
 from qblock.spec import Spec
 from qblock.spec.accepted import CheckName
@@ -33,6 +35,20 @@ if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded
 
 WHOLE = re.compile("-?[0-9]+")
+
+
+def check_spec(spec: Spec, today: date, *, name_values: bool) -> SpecChecked:
+    """The answer of `check`: the findings about the pinned node, else about any, and what there is to note."""
+    with open_task(spec, name_values=name_values) as task:
+        node = None if spec.pinned is None else pinned_node(task, spec.pinned)
+        findings = check(task, node, today)
+        fields = {
+            "release": spec.release,
+            "rows": task.source.rows,
+            "checks": findings,
+            "notes": [*unanswered(spec, findings), *unused(task)],
+        }
+    return SpecChecked.model_validate(fields)
 
 
 def check(task: Task, node: Node | None, today: date) -> list[Finding]:

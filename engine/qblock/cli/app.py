@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from typer.models import CommandInfo, TyperInfo
 
 from qblock import __version__
-from qblock.cli import compare, evidence, hierarchies, publish, schedule, search, start
+from qblock.cli import audit, compare, evidence, hierarchies, publish, schedule, search, start
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
 from qblock.cli.streams import AnswerLost, check_answer, guarded
 from qblock.effects import Effects, collect_effects
@@ -30,7 +30,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "schema": start.schema,
     "search": search.search,
     "check": search.check,
-    "audit": search.audit,
+    "audit": audit.audit,
     "compare": compare.compare,
     "grants": search.grants,
     "plan": publish.plan,

@@ -14,6 +14,7 @@ from qblock.hierarchy import Hierarchy, Layout, write_csv
 from qblock.ledger.stores import store_of
 from qblock.publish.helpers import shortened
 from qblock.publish.targets import write_dimensions
+from qblock.results.search import Checked
 from qblock.search.task import Task
 from qblock.spec import Spec
 
@@ -32,6 +33,21 @@ def write_hierarchies(task: Task, directory: Path, *, force: bool = False, layou
 
 def _file_name(hierarchy: Hierarchy) -> str:
     return "".join(c if c.isalnum() else "_" for c in hierarchy.attribute) or "hierarchy"
+
+
+def check_hierarchies(task: Task) -> Checked:
+    """The hierarchies of a source: it could be opened, so that they are nested and cover every value."""
+    hierarchies = [
+        {
+            "attribute": hierarchy.attribute,
+            "levels": list(hierarchy.level_names),
+            "height": hierarchy.height,
+            "leaves": len(hierarchy.labels[0]),
+            "labels": [len(set(level)) for level in hierarchy.labels],
+        }
+        for hierarchy in task.source.hierarchies
+    ]
+    return Checked.model_validate({"rows": task.source.rows, "hierarchies": hierarchies})
 
 
 def dimension_tables(task: Task) -> dict[str, pa.Table]:

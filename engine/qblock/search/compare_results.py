@@ -21,6 +21,7 @@ from qblock.lattice import Node, minimal
 from qblock.models import Bound, EpsilonPrivacy, Value, parameters_of
 from qblock.models.base import EQUAL
 from qblock.models.implied import Implied, implied_epsilon
+from qblock.results.audit import Compared
 from qblock.search.assessment import metrics_json, number_json, requested_json
 from qblock.search.compare import Comparison, Definition, NodeRow, adversary_of
 from qblock.search.task import Task
@@ -210,6 +211,14 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "warnings": list(comparison.warnings),
         **({} if comparison.workload is None else {"workload": workload_size(comparison.workload)}),
     }
+
+
+def compared(comparison: Comparison) -> Compared:
+    """The same with which side of each parameter is stricter."""
+    fields = to_json(comparison)
+    for entry, definition in zip(fields["definitions"], comparison.definitions, strict=True):
+        entry["stricter"] = [bound.stricter for bound in definition.bounds]
+    return Compared.model_validate(fields)
 
 
 def _definition_json(definition: Definition) -> dict[str, Any]:

@@ -6,9 +6,14 @@ import itertools
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
+
+from qblock.errors import InputError
+from qblock.spec import Spec
+from qblock.spec.fields import duration
+from qblock.spec.sections import Search
 
 Stage = Literal["search", "walk", "choice", "boxes", "nodes", "years", "maps"]
 """search: verdicts of the lattice; walk: nodes asked in a lattice that is not decided; choice: metrics of satisfying
@@ -122,3 +127,14 @@ class Deadline:
     def __call__(self) -> bool:
         self.cut = self.cut or (self.limited and self._clock() >= self._end)
         return self.cut
+
+
+def with_time(spec: Spec, within: str) -> Spec:
+    """The spec with another time of its search: a text as of `search.within`."""
+    try:
+        time = duration(within)
+    except ValueError as error:
+        raise InputError(f"--within: {str(error).format(it=repr(within))}") from None
+    # A key that is left out is not None where it is written.
+    given = {name: value for name, value in vars(spec.search).items() if value is not None}
+    return replace(spec, search=Search(**given | {"within": time}))

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from qblock.blocks import Blocks, Containing, Floats, Ints, Reference, number_keys
+from qblock.blocks import Blocks, Floats, Ints, Reference
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets, Sizes, positions
 from qblock.frequency.sets import ALL, SAMPLED, Portion
@@ -21,8 +21,8 @@ from qblock.lattice import Lattice, Node
 from qblock.models import KAnonymity, Model
 from qblock.models.anonymity import projected
 from qblock.models.multi import monotone, split
-from qblock.recoding.parts import united
 from qblock.search.assessment import Assessment, NodeCounts, Part, held_by_all, tightest_of
+from qblock.search.containing import containing
 from qblock.source import SourceTable
 from qblock.source.knowledge import GuardSets, Population, RecodedPopulation, with_prior
 from qblock.spec import GuardTable, Requirement, Spec
@@ -34,8 +34,6 @@ SOME, SIZES = 0.1, 0.3
 """What counting some blocks costs of counting all, and sizes of counting values."""
 AGAIN = 16
 """A test that seldom rejects is run again at every so many nodes: the next may be others."""
-CONTAINING = 64
-"""Bytes that a pair of a block and a value takes in each generalization of a node, about."""
 Bound = list[tuple[Model, Reference]]
 """The models of a requirement, each with the quantities of the whole table that it is checked with."""
 TASKS = itertools.count()
@@ -395,13 +393,8 @@ class Task:
         if len(requirement.sensitive) == 1:
             blocks = single[self._index[requirement.sensitive[0]]]
             if "containing" in bound[0][0].needs:
-                partition = getattr(bound[0][0], "variant", "") == "partition"
-                around = (
-                    self._split_from(node, requirement, blocks)
-                    if partition
-                    else self._containing(node, requirement, blocks)
-                )
-                blocks = replace(blocks, containing=around)
+                sensitive = self._index[requirement.sensitive[0]]
+                blocks = replace(blocks, containing=containing(self.source, requirement, node, sensitive, blocks))
             if requirement.guards is not None:
                 blocks = self._guard_sets(requirement).counted(node, blocks)
             return (Part(bound[0][0], blocks, bound[0][1]),)
@@ -423,64 +416,6 @@ class Task:
             Part(model, blocks, reference, owner)
             for (model, reference), (blocks, owner) in zip(bound, split(block, values, rows), strict=True)
         )
-
-    def _split_from(self, node: Node, requirement: Requirement, blocks: Blocks) -> tuple[Containing, ...]:
-        """The parts that the boxes of a recoding map were split from: one node of them for each depth. The blocks of a
-        node were split from nothing but the table."""
-        recoding = self.source.recoding
-        if recoding is None or not len(blocks):
-            return ()
-        assert blocks.keys is not None
-        texts = [hierarchy.shown(level) for hierarchy, level in zip(self.source.hierarchies, node, strict=True)]
-        keys = enumerate(blocks.keys.tolist(), 1)
-        boxes = ((i, tuple(text[code] for text, code in zip(texts, key, strict=True))) for i, key in keys)
-        # Of a box that was never split from anything that is known, the table is all that it is within.
-        paths = [recoding.path(labels) or [0, -i] for i, labels in boxes]
-        numbers = []
-        for depth in range(max(map(len, paths))):
-            # A shorter path ends in the box itself.
-            at = [path[min(depth, len(path) - 1)] for path in paths]
-            numbers.append(np.unique(at, return_inverse=True)[1].reshape(-1).astype(np.int64))
-        sets = self.source.frequency_sets
-        if not sets.entities:
-            return tuple(Containing(blocks.merged(index), index) for index in numbers)
-        unions = united(sets, node, blocks.keys, numbers, self._index[requirement.sensitive[0]])
-        return tuple(Containing(union, index) for union, index in zip(unions, numbers, strict=True))
-
-    def _containing(self, node: Node, requirement: Requirement, blocks: Blocks) -> tuple[Containing, ...]:
-        assert blocks.keys is not None
-        sets, sensitive = self.source.frequency_sets, requirement.sensitive[0]
-        result = []
-        # Natural supersets, whether or not they may be published: of the whole lattice, above `max` too.
-        above = Lattice(tuple(h - level for h, level in zip(sets.lattice.heights, node, strict=True)))
-        if len(above) * len(blocks.count) * CONTAINING > sets.memory:
-            place = self.spec.at_requirement(requirement)
-            raise InputError(
-                f"{place}: (n,t)-closeness of variant lattice looks at all {len(above):,} generalizations of node "
-                f"{list(node)}, more than memory holds; write `variant: own_or_top`, or raise `search.memory_limit`"
-            )
-        for steps in above.nodes():
-            coarser = tuple(map(sum, zip(node, steps, strict=True)))
-            if coarser != node:
-                keys = self.generalize(blocks.keys, coarser)
-                if sets.entities:
-                    # They are not additive: a union of blocks must be recounted.
-                    union = sets.blocks(coarser, [self._index[sensitive]])[0]
-                    assert union.keys is not None
-                    index = positions(keys, union.keys)
-                else:
-                    index, _ = number_keys(keys)
-                    union = blocks.merged(index)
-                result.append(Containing(union, index))
-        return tuple(result)
-
-    def generalize(self, keys: Ints, node: Node) -> Ints:
-        """Codes int64[R, Q] of a finer node as codes of this one."""
-        columns = [
-            hierarchy.codes[level][keys[:, i]]
-            for i, (hierarchy, level) in enumerate(zip(self.source.hierarchies, node, strict=True))
-        ]
-        return np.column_stack(columns).astype(np.int64)
 
 
 def missing_inputs(model: Model, reference: Reference) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from qblock.engines.driver_errors import explained
 from qblock.errors import InputError, hide_tracebacks
 from qblock.results.audit import Audited
-from qblock.search.audit import audit_node
+from qblock.search import audit as audits
 from qblock.search.beliefs import Attacker, BayesAdversary
 from qblock.search.run import open_task
 from qblock.tables.request import Names, TableRequest, attributes_of, named
@@ -61,5 +61,22 @@ def audit(
     attributes = attributes_of(request.caller, {"quasi_identifier": columns, "sensitive": about})
     spec = request.spec(attributes, [{"k_anonymity": {"k": 1}}], release="audit", entity=entity, count=count)
     with open_task(spec, name_values=False, published=False, warehouse=request.warehouse(spec)) as task:
-        audited = audit_node(task, task.lattice.bottom, requested=False, adversary=believing, attacker=attacker)
+        audited = audits.audit_node(task, task.lattice.bottom, requested=False, adversary=believing, attacker=attacker)
         return Audited.model_validate(audited)
+
+
+def audit_table(
+    url: str,
+    table: str,
+    quasi_identifiers: Sequence[str],
+    sensitives: Sequence[str],
+    *,
+    taxonomies: Mapping[str, str],
+    adversary: BayesAdversary | None,
+    attacker: Attacker,
+) -> Audited:
+    """The same of a table of a database, as `qblock audit --url` asks for it."""
+    audited = audits.audit_table(
+        url, table, quasi_identifiers, sensitives, taxonomies=taxonomies, adversary=adversary, attacker=attacker
+    )
+    return Audited.model_validate(audited)
