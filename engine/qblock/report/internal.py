@@ -259,14 +259,14 @@ def _lattice(
 
 def _node(node: SearchedNode, metric: str) -> NodeShown:
     tightest = tuple(_tightest(entry) for entry in node.tightest)
-    measure, left = measure_of(node.metrics, metric), least_margin(node.tightest)
+    shares = [share for entry in node.tightest for share in _shares(entry)]
     return NodeShown(
         levels=node.levels,
         satisfied=node.satisfied,
         suppressed=node.suppressed,
         tightest=tightest,
-        measure=measure,
-        margin=left,
+        measure=measure_of(node.metrics, metric),
+        margin=min(shares, default=None),
     )
 
 
@@ -334,14 +334,8 @@ def _problems(spec: Spec) -> tuple[str, ...]:
         return (f"the verification ended without a result: {error}",)
 
 
-def least_margin(tightest: Sequence[Guarantee]) -> float | None:
-    """The least distance between asked and satisfied of all requirements, as a share of what is asked, as the ledger
-    has it. tightest: of a node of `search --nodes all`. None where no requirement has one."""
-    shares = [share for entry in tightest for share in _shares(entry)]
-    return min(shares, default=None)
-
-
 def _shares(entry: Guarantee) -> Iterator[float]:
+    """The distances between asked and satisfied, as shares of what is asked, as the ledger has them."""
     satisfied = {figure.parameter: figure.value for figure in entry.values}
     for bound in BY_NAME[entry.model].about.bounds:
         requested, value = entry.asked.get(bound.parameter), satisfied.get(bound.parameter)

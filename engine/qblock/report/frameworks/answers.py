@@ -156,19 +156,17 @@ def population(facts: Facts) -> Answer:
         return Answer([undeclared("report.population")], gap=True)
     if declared.size is None:
         return Answer([f"A population is declared. No chance in it is estimated: {declared.why}."])
+    alone = declared.unique or 0
     return Answer(
         [
             f"The spec declares a population of {counted(declared.size, 'person', 'people')}, of which the table has "
-            f"{share(declared.fraction or 0)}. {_unique(declared.unique or 0)}",
+            f"{share(declared.fraction or 0)}. {counted(alone, 'published row')} "
+            f"{'is' if alone == 1 else 'are'} alone in a block.",
             "How many people of the population are alone is estimated, by models that may be wrong.",
         ],
         ("estimate", "unique people of the population", "of the rows that are alone"),
         _estimates(declared),
     )
-
-
-def _unique(rows: int) -> str:
-    return f"{counted(rows, 'published row')} {'is' if rows == 1 else 'are'} alone in a block."
 
 
 def _estimates(declared: PopulationShown) -> list[tuple[str, str, str]]:

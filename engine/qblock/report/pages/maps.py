@@ -28,7 +28,8 @@ def frontier_page(report: Report) -> Sequence[Part]:
         f"one parameter changed. The metric is {of.metric}: {better} is better."
     )
     rows = [
-        (answer.change, *_figures(answer, of), SATISFIED[answer.satisfied], _which(answer)) for answer in of.frontier
+        (answer.change, *_figures(answer, of), SATISFIED[answer.satisfied], KEPT if answer.requested else "")
+        for answer in of.frontier
     ]
     columns = ("asked", "blocks", f"smallest ({of.unit})", "suppressed", of.metric, "satisfies the spec", "which")
     caption = "Maps at other parameters"
@@ -54,10 +55,6 @@ def _figures(answer: MapAnswerShown, of: MapsShown) -> tuple[str, ...]:
         return ("no map", "-", "-", "-")
     measure = "-" if answer.measure is None else f"{answer.measure:.4g}"
     return f"{answer.blocks:,}", f"{answer.smallest:,}", f"{answer.suppressed:,}", measure
-
-
-def _which(answer: MapAnswerShown) -> str:
-    return KEPT if answer.requested else ""
 
 
 def map_page(report: Report) -> Sequence[Part]:
