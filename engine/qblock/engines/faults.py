@@ -56,7 +56,7 @@ CLIENT: tuple[type[Exception], ...] = (pa.ArrowException, UnicodeError, Overflow
 
 def said(what: str, more: str) -> str:
     """What happened, then more about it, then the cause or remedy."""
-    happened, mark, remedy = re.fullmatch(r"([^:;]*)([:;]?)(.*)", what).groups()  # type: ignore[union-attr]
+    happened, mark, remedy = re.fullmatch(r"(.*?)([:;]|\.(?= )|$)(.*)", what).groups()  # type: ignore[union-attr]
     return f"{happened}{more}{mark}{remedy}"
 
 
