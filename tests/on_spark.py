@@ -27,6 +27,7 @@ CHOSEN = (
     "tests/frequency",
     "tests/hierarchy",
     "tests/integration",
+    "tests/publish/test_mark.py",
     "tests/publish/test_publish.py::test_the_published_rows_are_those_computed_by_hand",
     "tests/publish/test_publish_values.py::test_columns_keep_their_types_and_order_by_their_text",
     "tests/publish/test_publish_values.py::test_hostile_names_and_values",

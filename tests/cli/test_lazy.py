@@ -13,7 +13,10 @@ SPEC = """
 version: 1
 release: people
 SOURCE
-attributes: {age: {role: quasi_identifier, hierarchy: suppress}, disease: sensitive}
+attributes:
+  age: {role: quasi_identifier, hierarchy: suppress}
+  city: {role: quasi_identifier, hierarchy: suppress}
+  disease: sensitive
 privacy: [{k_anonymity: {k: 2}}]
 publish: {url: "duckdb:///published.duckdb", schema: main, view: people}
 """
@@ -69,8 +72,8 @@ def test_a_first_look_loads_no_report() -> None:
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """One with a spec of a source, in a DuckDB file and in a CSV file."""
     with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
-        connection.execute("CREATE TABLE people AS SELECT 40 AS age, 'flu' AS disease FROM range(4)")
-    (tmp_path / "people.csv").write_text("age,disease\n" + "40,flu\n" * 4, "utf-8")
+        connection.execute("CREATE TABLE people AS SELECT 40 AS age, 'Cork' AS city, 'flu' AS disease FROM range(4)")
+    (tmp_path / "people.csv").write_text("age,city,disease\n" + "40,Cork,flu\n" * 4, "utf-8")
     (tmp_path / "spec.yaml").write_text(SPEC.replace("SOURCE", request.param), "utf-8")
     return tmp_path
 

@@ -135,7 +135,7 @@ REPORT: tuple[Mutation, ...] = (
     Mutation(
         "report: without a column the blocks stay as they are",
         "report/read.py",
-        "task.lattice.heights[i] if i == j else 0",
+        "height if i == j else 0",
         "0 if i == j else 0",
         tests=(f"{READ}::test_figures_are_those_of_the_published_rows",),
     ),

@@ -28,6 +28,20 @@ SOURCE: tuple[Mutation, ...] = (
         tests=(f"{MEMORY}::test_a_table_that_was_dropped_takes_no_memory_any_more",),
     ),
     Mutation(
+        "spark: a value that goes to another column leaves the mark of a row as it was",
+        "engines/spark/adapter.py",
+        "{value}, {value} IS NULL",
+        "{value}",
+        tests=("tests/warehouse/test_spark_text.py::test_a_place_without_a_value_is_hashed_and_sums_do_not_overflow",),
+    ),
+    Mutation(
+        "a leaf that equals another one as a value of the column counts its rows twice",
+        "engines/values.py",
+        "    if not observed:\n        _check_different",
+        "    if False:\n        _check_different",
+        tests=("tests/source/test_types.py::test_leaves_that_are_one_value_are_refused",),
+    ),
+    Mutation(
         "copied server: an empty text is NULL",
         "engines/postgresql/copied.py",
         "quoted_strings_can_be_null=False",

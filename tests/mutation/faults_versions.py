@@ -320,6 +320,20 @@ VERSIONS: tuple[Mutation, ...] = (
         tests=(f"{HASHES}::test_the_source_is_lent_no_key",),
     ),
     Mutation(
+        "hashes: who was sent with some of the rows stands for everybody",
+        "versions/crosswalk.py",
+        "if whose and self.source.is_copy(table):",
+        "if whose:",
+        tests=(f"{HASHES}::test_whoever_was_sent_with_a_copy_is_not_sent_again",),
+    ),
+    Mutation(
+        "hashes: the digests of everybody go when the source is opened again",
+        "engines/session.py",
+        "(*keep, *self.lasting.values())",
+        "keep",
+        tests=(f"{HASHES}::test_whoever_was_sent_with_a_copy_is_not_sent_again",),
+    ),
+    Mutation(
         "hashes: a release goes on with digests of another kind, in which nobody is the same",
         "versions/recorded.py",
         "if own[-1].first.hashed != crosswalk.hashes:",

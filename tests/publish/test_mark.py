@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from engines import SPARK
 
 from qblock.engines.registry import open_warehouse
 from qblock.engines.tables import TableName
@@ -20,9 +21,13 @@ Mark = Callable[..., list[str]]
 ROWS: Rows = [("ann", "flu"), ("bob", "cold"), ("cid", ""), ("dan", None)]
 
 
-@pytest.fixture
-def engine_name() -> str:
-    return "duckdb"
+DUCKDB = pytest.mark.parametrize("engine_name", ["duckdb"])
+"""For what another engine has no type for, or another hash."""
+
+
+@pytest.fixture(params=["duckdb", *SPARK])
+def engine_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
@@ -72,6 +77,7 @@ def test_columns_that_are_not_read_take_no_part(mark: Mark) -> None:
     assert mark(ROWS) != mark(rows)
 
 
+@DUCKDB
 def test_a_value_that_equals_another_one_is_told_from_it(mark: Mark) -> None:
     durations = [mark([("ann", text)], what="INTERVAL") for text in ("30 days", "1 month")]
     assert durations[0] != durations[1]
@@ -82,6 +88,7 @@ def test_rows_that_are_there_twice_are_counted(mark: Mark) -> None:
     assert mark([ann, ann, *others]) != mark([bob, bob, *others])
 
 
+@DUCKDB
 def test_no_swap_of_two_values_is_lost_in_the_sum(mark: Mark) -> None:
     """The hashes of columns are combined by XOR: so there are two rows of which the sum would stay as it is."""
     first, second = (_alike(column) for column in (0, 1))

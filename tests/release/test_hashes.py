@@ -102,6 +102,31 @@ def test_each_person_is_sent_once_and_nobody_by_name(job: Job, monkeypatch: pyte
     assert [sorted(one) for one in sent] == [sorted(map(sha, NAMES))]
 
 
+@pytest.mark.parametrize("copied", [False, True])
+def test_whoever_was_sent_with_a_copy_is_not_sent_again(
+    job: Job, monkeypatch: pytest.MonkeyPatch, *, copied: bool
+) -> None:
+    """The source is opened again as a map shows it: where the first time read a copy of all of it, nobody is new."""
+    sent: list[int] = []
+    true = SqlSession.load
+
+    def loading(self: SqlSession, name: str, columns: pa.Table) -> Any:
+        if columns.column_names == ["hashed"]:
+            sent.append(columns.num_rows)
+        return true(self, name, columns)
+
+    monkeypatch.setattr(SqlSession, "load", loading)
+    monkeypatch.setattr(SqlSession, "is_copy", lambda _, rows: copied and getattr(rows, "name", None) == "people")
+    job.set(search={"recoding": "multidimensional", "choose_by": "loss"})
+    job.run()
+    assert sent == [len(NAMES)] * (1 if copied else 2)
+    found, expected = known(job)
+    assert found == expected
+    insert(job, "n1:q:a n2:q:b")
+    assert job.run().status == "published"
+    assert not verify(job.spec).problems
+
+
 def test_a_release_of_texts_does_not_go_on_with_hashes(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     job = people_job(make_job, PEOPLE, **HOLD_BACK)
     job.begin()

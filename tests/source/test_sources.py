@@ -204,7 +204,7 @@ def test_the_source_is_only_read(warehouse, engine_name: str, tmp_path: Path) ->
             assert labels(task, [1]) == {("*",): 2}
         execute(url, f"REVOKE SELECT ON t FROM {role}")
         with (
-            pytest.raises(QblockError, match=r"denied a privilege .*while reading table t .*42501\)\. .*qblock grants") as caught,
+            pytest.raises(QblockError, match=r"denied a privilege .* reading table t .*\. .*qblock grants") as caught,
             opened(reads, "t", attributes, tmp_path),
         ):
             pass

@@ -21,7 +21,7 @@ from qblock.engines.faults import Unreachable, shown_url
 from qblock.engines.published import PublishedRanges, RowsPublished, Unknown
 from qblock.engines.registry import parse_url
 from qblock.engines.spark import client as spark_client
-from qblock.engines.spark.adapter import SparkDialect, column_of
+from qblock.engines.spark.adapter import SparkAdapter, SparkDialect, column_of
 from qblock.engines.spark.client import connect_url, explained
 from qblock.engines.spark.session import SparkSession
 from qblock.engines.spelled import Same
@@ -118,6 +118,40 @@ def test_a_small_table_is_sent_as_a_view() -> None:
     assert str(sa.select(loaded.c.n).compile(dialect=SparkDialect())) == "SELECT `rows`.`n` \nFROM `rows`"
     session.clear()
     assert client.sent == [("view", "rows", table), ("dropped", "rows", None)]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")
+def test_what_is_computed_of_small_tables_alone_is_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dimension table is computed again sooner than a job has written it."""
+    client: Any = Recorded()
+    session = SparkSession(client, "mine", lambda: None, {})
+    monkeypatch.setattr(session, "_frame", lambda _: client)
+    small = session.load("texts", pa.table({"n": pa.array([1, 2], pa.int64())}))
+    labels = session.store("labels", sa.select(small.c.n))
+    rows = sa.table("rows", sa.column("n"), schema="mine")
+    session.store("coded", sa.select(rows.c.n).select_from(rows.join(labels, labels.c.n == rows.c.n)))
+    session.store("one", sa.select(sa.literal_column("1").label("n")))
+    assert [(how, name) for how, name, _ in client.sent] == [
+        ("view", "texts"),
+        ("view", "labels"),
+        ("made", "`mine`.`coded`"),
+        ("made", "`mine`.`one`"),
+    ]
+
+
+def test_a_place_without_a_value_is_hashed_and_sums_do_not_overflow() -> None:
+    """Spark's own hash of ('a', NULL) is that of (NULL, 'a')."""
+    name, _ = SparkAdapter.row_hash or pytest.fail("there is none")
+    hashed = sa.func.sum(getattr(sa.func, name)(sa.column("a"), sa.column("b")))
+    assert str(hashed.compile(dialect=SparkDialect())) == (
+        "sum(CAST(xxhash64(`a`, `a` IS NULL, `b`, `b` IS NULL) AS DECIMAL(19, 0)))"
+    )
+
+
+def test_rows_are_numbered_in_any_order() -> None:
+    number, total = sa.func.row_number().over(), sa.func.sum(sa.column("n")).over()
+    assert str(number.compile(dialect=SparkDialect())) == "row_number() OVER (ORDER BY NULL)"
+    assert str(total.compile(dialect=SparkDialect())) == "sum(`n`) OVER ()"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")

@@ -89,6 +89,10 @@ class Session(ABC):
         self._restrictions = dict(restrictions or {})
         self.spellings: dict[tuple[int, str], Any] = {}
         """Of columns, as their restrictions found them."""
+        self.checked: set[tuple[str, ...]] = set()
+        """What is known to be true of the source, and stays true within a snapshot."""
+        self.lasting: dict[tuple[Any, ...], sa.TableClause] = {}
+        """Temporary tables that `clear` leaves, by what they are."""
 
     @property
     def statements(self) -> int:
@@ -170,6 +174,10 @@ class Session(ABC):
         """End the snapshot, with its temporary tables and its locks: nothing is asked of it any more."""
         return
 
+    def is_copy(self, relation: sa.FromClause) -> bool:
+        """Whether a relation is a copy of a table, with all its rows that the spec is about."""
+        return False
+
     @abstractmethod
     def computed(self, table: TableName) -> bool:
         """Whether its rows are computed whenever they are read, as those of a view are."""
@@ -214,8 +222,8 @@ class Session(ABC):
         self._let_go()
 
     def clear(self, *, keep: Sequence[sa.TableClause] = ()) -> None:
-        """Drop the temporary tables that this session made, except those to be kept."""
-        kept = {table.name for table in keep}
+        """Drop the temporary tables that this session made, except those to be kept and those that last."""
+        kept = {table.name for table in (*keep, *self.lasting.values())}
         for table in [table for table in self._temporary.values() if table.name not in kept]:
             self._drop(table)
         self._let_go()

@@ -219,6 +219,23 @@ def _text(text: str, type_: str) -> str | None:
 IN_UTC = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?\+00"
 
 
+def _check_different(session: Session, table: sa.TableClause, column: Column, origin: str) -> None:
+    """Raise InputError for leaves that are equal as values of their column."""
+    twice = session.fetch(
+        sa.select(session.text_of(table.c.leaf, column.kind).label("value"))
+        .where(table.c.leaf.is_not(None))
+        .group_by(table.c.leaf)
+        .having(sa.func.count() > 1)
+        .limit(5)
+    )
+    if len(twice):
+        values = ", ".join(quoted(v) for v in twice["value"].to_pylist())
+        raise InputError(
+            f"{origin}: duplicate leaf {values}: equal as a value of column {column.name} of type {column.type}; "
+            "keep one line for each value"
+        )
+
+
 def load_dimension(
     session: Session,
     name: str,
@@ -234,7 +251,7 @@ def load_dimension(
 
     origin says where the hierarchy comes from, for messages. nulls, uncovered: the hierarchy's leaf None stands for
     NULL, and for values that it does not cover. observed: its leaves are the column's own values. Raises InputError for
-    leaves that are not values of the column's type, or that are equal as such.
+    other leaves that are not values of the column's type, or that are equal as such.
     """
     levels, codes, parts = hierarchy.columns, hierarchy.codes, hierarchy.paths
     leaves = levels[0].column
@@ -273,19 +290,8 @@ def load_dimension(
     table = session.store(name, sa.select(*columns))
     session.drop(text)
     session.analyze(table)
-    twice = session.fetch(
-        sa.select(session.text_of(table.c.leaf, column.kind).label("value"))
-        .where(table.c.leaf.is_not(None))
-        .group_by(table.c.leaf)
-        .having(sa.func.count() > 1)
-        .limit(5)
-    )
-    if len(twice):
-        values = ", ".join(quoted(v) for v in twice["value"].to_pylist())
-        raise InputError(
-            f"{origin}: duplicate leaf {values}: equal as a value of column {column.name} of type {column.type}; "
-            "keep one line for each value"
-        )
+    if not observed:
+        _check_different(session, table, column, origin)
     top = () if null is None else tuple(int(part.codes[null]) for part in parts)
     height = len(levels) - 1
     return Dimension(table, height, len(leaves), null if nulls else None, null if uncovered else None, top)

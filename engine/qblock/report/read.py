@@ -18,6 +18,7 @@ from qblock.engines.registry import engine_of, open_warehouse, parse_url
 from qblock.engines.session import Session
 from qblock.engines.tables import TableName
 from qblock.errors import InputError, Refused
+from qblock.frequency.arrays import Sizes
 from qblock.hierarchy.core import TOP
 from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import (
@@ -194,9 +195,7 @@ class _Reading:
         known = [row["column_name"] for row in columns if row["role"] == "quasi-identifier"]
         secret = [row["column_name"] for row in columns if row["role"] == SENSITIVE_ROLE]
         guarantees = [GuaranteeShown(**row) for row in self._helper(session, "guarantees")]
-        sample = self._sample(
-            session, [row["column_name"] for row in columns if not row["role"].startswith("bound of ")]
-        )
+        shown = [row["column_name"] for row in columns if not row["role"].startswith("bound of ")]
         drawn = read_map(session, view, columns, levels)
         with self._task(session, known, secret) as task:
             bottom = task.lattice.bottom
@@ -215,9 +214,9 @@ class _Reading:
                 columns=tuple(_columns(self.spec, columns, levels, words=self.kept is None or self.kept.same)),
                 guarantees=tuple(guarantees),
                 attacks=told,
-                risk=tuple(_risk(task)),
+                risk=tuple(_risk(task, sizes)),
                 sizes=tuple(by_size(sizes.size.tolist(), sizes.blocks.tolist())),
-                sample=sample,
+                sample=self._sample(session, shown, task.source.rows),
                 map=drawn,
                 now=_now(session, view, columns),
                 new=version["rows_new"],
@@ -282,22 +281,18 @@ class _Reading:
             raise InputError(BEFORE.format(view=self.spec.view, name=name)) from error
         return session.read(table).to_pylist()
 
-    def _sample(self, session: Session, shown: Sequence[str]) -> SampleShown:
+    def _sample(self, session: Session, shown: Sequence[str], total: int) -> SampleShown:
         table = TableName(self.schema, self.spec.view)
         relation, columns = session.relation(table), session.columns(table)
         # As of whoever looks at the view: bounds stand beside the labels that they are of.
-        texts = [session.text_of(relation.c[name], columns[name].kind).label(f"t{i}") for i, name in enumerate(shown)]
-        total = session.scalar(sa.select(sa.func.count()).select_from(relation)) or 0
-        drawn = session.fetch(_at(sa.select(*texts).select_from(relation), total)).to_pylist() if total else []
+        number = sa.func.row_number().over().label("qblock place")
+        numbered = sa.select(*(relation.c[name] for name in shown), number).subquery("qblock_numbered")
+        texts = [session.text_of(numbered.c[name], columns[name].kind).label(f"t{i}") for i, name in enumerate(shown)]
+        place = numbered.c["qblock place"]
+        query = sa.select(*texts, place.label("place")).where(place.in_({1 + i * total // ROWS for i in range(ROWS)}))
+        drawn = session.fetch(query).to_pylist()
         drawn.sort(key=lambda row: row["place"])
         return SampleShown(columns=tuple(shown), rows=tuple(tuple(row[t.name] for t in texts) for row in drawn))
-
-
-def _at(query: sa.Select[*tuple[Any, ...]], total: int) -> sa.CompoundSelect[Any]:
-    """Rows from begin to end of a query that has so many, with their places: in one statement, which is a job."""
-    places = sorted({i * total // ROWS for i in range(ROWS)})
-    each = [query.add_columns(sa.literal_column(str(n)).label("place")).limit(1).offset(n) for n in places]
-    return sa.union_all(*(sa.select(row.subquery(f"at_{i}")) for i, row in enumerate(each)))
 
 
 def _now(session: Session, view: sa.FromClause, columns: Sequence[Mapping[str, Any]]) -> int | None:
@@ -415,19 +410,16 @@ def _attacks(task: Task, *, people: bool) -> Iterator[AttackShown]:
                 )
 
 
-def _risk(task: Task) -> Iterator[RiskWithout]:
-    """The blocks as they are, and without each quasi-identifier in turn."""
-    bottom = task.lattice.bottom
-    yield _of_blocks(task, None, bottom)
+def _risk(task: Task, sizes: Sizes) -> Iterator[RiskWithout]:
+    """The blocks as they are, whose sizes are known, and without each quasi-identifier in turn."""
+    of: list[tuple[str | None, Sizes]] = [(None, sizes)]
     for i, name in enumerate(task.spec.quasi_identifiers):
-        yield _of_blocks(task, name, tuple(task.lattice.heights[i] if i == j else 0 for j in range(len(bottom))))
-
-
-def _of_blocks(task: Task, column: str | None, node: tuple[int, ...]) -> RiskWithout:
-    sizes = task.source.frequency_sets.sizes(node)
-    blocks, least = int(sizes.blocks.sum()), int(sizes.size.min())
-    mean = blocks / task.source.rows
-    return RiskWithout(column=column, blocks=blocks, least=least, most_sure=1 / least, mean=mean)
+        node = tuple(height if i == j else 0 for j, height in enumerate(task.lattice.heights))
+        of.append((name, task.source.frequency_sets.sizes(node)))
+    for column, each in of:
+        blocks, least = int(each.blocks.sum()), int(each.size.min())
+        mean = blocks / task.source.rows
+        yield RiskWithout(column=column, blocks=blocks, least=least, most_sure=1 / least, mean=mean)
 
 
 def read_map(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,10 +17,9 @@ from qblock.engines.tables import Column, TableName
 from qblock.engines.values import load_dimension
 from qblock.errors import InputError, counted
 from qblock.hierarchy import Hierarchy
-from qblock.source.levels import NAMED, Observed, domain_of, hierarchy_of, listed
+from qblock.source.levels import NAMED, Distinct, Observed, domain_of, hierarchy_of, is_made_of_values, listed
 from qblock.spec import Cuts, Spec
 from qblock.spec.repeats import may_stand_for_people, repeats_people
-from qblock.spec.sources import CsvFile, DimensionTable
 
 WEIGHT = "qblock weight"
 SINCE = "qblock since"
@@ -87,9 +86,12 @@ class Scan:
             return self.relation.c[name]
         return self.session.comparable(self.relation.c[name], self.columns[name])
 
-    def observed(self, name: str) -> Observed:
-        """The distinct values of a column."""
-        return Observed(self.session, self.relation, self.expression(name), self.columns[name].kind)
+    def observed(self, names: Sequence[str]) -> dict[str, Observed]:
+        """The distinct values of columns; those that hierarchies are made of are read together."""
+        columns = {name: (self.expression(name), self.columns[name].kind) for name in names}
+        made_of = {name: of for name, of in columns.items() if is_made_of_values(self.spec.attributes[name])}
+        together = Distinct(self.session, self.relation, made_of)
+        return {name: Observed(self.session, self.relation, name, *of, together) for name, of in columns.items()}
 
 
 def checked_columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:
@@ -111,7 +113,17 @@ def checked_columns(spec: Spec, session: Session, table: TableName) -> dict[str,
     return columns
 
 
-def check_entity(spec: Spec, session: Session, entity: sa.ColumnElement[Any], column: Column) -> None:
+def check_entity(
+    spec: Spec, session: Session, entity: sa.ColumnElement[Any], column: Column, *, recoded: bool = False
+) -> None:
+    """Raise InputError for rows that are of nobody, or of people who have several; once in a session.
+
+    recoded: whether they are those of a map, which leaves out those that wait.
+    """
+    all_rows = ("entity", spec.source.table, column.name, spec.count)
+    what = (*all_rows, "recoded") if recoded else all_rows
+    if not session.checked.isdisjoint((all_rows, what)):
+        return
     # Both engines group faster than they count distinct values.
     groups = sa.select(entity.label("entity"), sa.func.count().label("rows")).group_by(entity).subquery("entities")
     without = sa.case((groups.c.entity.is_(None), groups.c.rows), else_=0)
@@ -131,6 +143,7 @@ def check_entity(spec: Spec, session: Session, entity: sa.ColumnElement[Any], co
             f"{spec.at('entity')}: column {column.name} has {totals['n']} entities in {totals['rows']} rows, but "
             "`count: rows` needs one row per entity; write `count: entities`"
         )
+    session.checked.add(what)
 
 
 def code_quasi_identifiers(
@@ -143,9 +156,9 @@ def code_quasi_identifiers(
         published: whether labels are for publication, so that no two may read the same.
         loaded: what coded each attribute in this session before; it is taken again where the hierarchy is the same.
     """
-    coded = {}
+    coded, observed = {}, scan.observed(scan.spec.quasi_identifiers)
     for i, name in enumerate(scan.spec.quasi_identifiers):
-        column, seen = scan.columns[name], scan.observed(name)
+        column, seen = scan.columns[name], observed[name]
         hierarchy = hierarchy_of(scan.spec, scan.session, name, column, seen, published=published)
         coded[name] = hierarchy, _load(scan, f"{prefix}{i}", name, hierarchy, loaded.get(name))
     return coded
@@ -153,9 +166,9 @@ def code_quasi_identifiers(
 
 def code_sensitives(scan: Scan, prefix: str, *, loaded: Mapping[str, Coded] = NOTHING) -> dict[str, Coded]:
     """Build the domains and load them, as `code_quasi_identifiers` does."""
-    coded = {}
+    coded, observed = {}, scan.observed(scan.spec.sensitives)
     for i, name in enumerate(scan.spec.sensitives):
-        domain = domain_of(scan.spec, scan.session, name, scan.columns[name], scan.observed(name))
+        domain = domain_of(scan.spec, scan.session, name, scan.columns[name], observed[name])
         coded[name] = domain, _load(scan, f"{prefix}{i}", name, domain, loaded.get(name))
     return coded
 
@@ -176,7 +189,7 @@ def _load(scan: Scan, table: str, name: str, hierarchy: Hierarchy, loaded: Coded
         _origin_of(scan.spec, name),
         nulls=attribute.nulls == ("top" if quasi else "value"),
         uncovered=quasi and attribute.uncovered == "top",
-        observed=quasi and not isinstance(attribute.hierarchy, CsvFile | DimensionTable),
+        observed=is_made_of_values(attribute),
     )
 
 

@@ -19,6 +19,7 @@ from qblock import comparison
 from qblock.blocks import Reference
 from qblock.comparison import Matcher
 from qblock.engines import queries
+from qblock.engines.arrow import whole_numbers
 from qblock.engines.from_spec import warehouse_of
 from qblock.engines.published import check_level
 from qblock.engines.queries import Dimension
@@ -46,19 +47,46 @@ ANY = Column("", "", "text", "")
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
-    """The distinct values of a relation's column, which are read once and only if somebody asks."""
+class Distinct:
+    """The distinct values of columns of a relation, read by one statement and only if somebody asks. columns: value and
+    kind by name."""
 
     session: Session
     relation: sa.FromClause
-    value: sa.ColumnElement[Any]
-    kind: comparison.Kind
+    columns: Mapping[str, tuple[sa.ColumnElement[Any], comparison.Kind]]
 
     @cached_property
+    def texts(self) -> dict[str, pa.ChunkedArray]:
+        """All of them."""
+        each = [
+            queries.distinct_values(self.relation, value, partial(self.session.text_of, kind=kind))
+            for value, kind in self.columns.values()
+        ]
+        if len(each) == 1:
+            return dict(zip(self.columns, [self.session.fetch(each[0])["value"]], strict=True))
+        numbered = [query.add_columns(sa.literal_column(str(i)).label("i")) for i, query in enumerate(each)]
+        rows = self.session.fetch(sa.union_all(*numbered))
+        numbers = whole_numbers(np.arange(len(each)))
+        return {
+            name: rows.filter(pc.equal(rows["i"], i))["value"] for name, i in zip(self.columns, numbers, strict=True)
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The distinct values of a relation's column. together: what reads them."""
+
+    session: Session
+    relation: sa.FromClause
+    name: str
+    value: sa.ColumnElement[Any]
+    kind: comparison.Kind
+    together: Distinct
+
+    @property
     def texts(self) -> pa.ChunkedArray:
         """All of them."""
-        text = partial(self.session.text_of, kind=self.kind)
-        return self.session.fetch(queries.distinct_values(self.relation, self.value, text))["value"]
+        return self.together.texts[self.name]
 
     def rows(self, values: Sequence[str]) -> Mapping[str, int]:
         """In how many rows each of a few is."""
@@ -89,6 +117,15 @@ def build_hierarchy(
             return build(source, name, values.filter(fit), column.kind)
     except InputError as error:
         raise InputError(f"{spec.at('attributes', name)}: {error}") from None
+
+
+def is_made_of_values(attribute: Attribute) -> bool:
+    """Whether the leaves of its hierarchy or domain are the values that the source holds."""
+    if attribute.role == "quasi_identifier":
+        return not isinstance(attribute.hierarchy, CsvFile | DimensionTable)
+    if attribute.taxonomy is not None:
+        return not isinstance(attribute.taxonomy, CsvFile | DimensionTable)
+    return attribute.domain in (None, "observed") and not isinstance(attribute.order, tuple)
 
 
 def listed(rows: Mapping[str, int], more: int) -> str:

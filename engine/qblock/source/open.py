@@ -143,7 +143,8 @@ class SourceTable(Scan):
 
 Admitted = Callable[[Session, sa.FromClause, dict[str, Column]], sa.FromClause]
 """Takes the source's table and gives what is released of it: that table, or a relation with the columns that a run
-reads, in the types that they compare in. One whose attribute `instead` is true reads nothing of the table."""
+reads, in the types that they compare in. One whose attribute `instead` is true reads nothing of the table; one that is
+`stored` then gave rows that are in a table of the session."""
 
 
 def open_source(
@@ -172,8 +173,8 @@ def open_source(
     if instead_of is not None:
         session.clear(keep=[dimension.table for _, dimension in loaded.values()])
     admitted = _admit(spec, session, relation, recoding)
-    read_again = session.embedded and getattr(relation, "instead", False)  # it is stored already
-    stored = _scan(admitted, computed=relation is not None and not read_again)
+    there = getattr(relation, "stored", False) or (session.embedded and getattr(relation, "instead", False))
+    stored = _scan(admitted, computed=relation is not None and not there)
     quasi = code_quasi_identifiers(stored, "qblock_dimension_q", published=published, loaded=loaded)
     quarantined = rows_uncovered(stored, quasi)
     released, scanned = admitted, stored
@@ -211,7 +212,7 @@ def _admit(spec: Spec, session: Session, relation: Admitted | None, recoding: Re
             base = recoding.relation(session, base, columns)
         columns = recoding.columns(columns, session.engine)
     if spec.entity is not None:
-        check_entity(spec, session, base.c[spec.entity], columns[spec.entity])
+        check_entity(spec, session, base.c[spec.entity], columns[spec.entity], recoded=recoding is not None)
     admitted = base if relation is None else relation(session, base, columns)
     return Scan(spec, session, admitted, columns, compared=admitted is not base)
 

@@ -57,7 +57,8 @@ class Admission:
     leaving: digests of people whose withdrawal takes effect; shown: the versions that were published, whose column
     types those of the source must be (None: not checked); read_only: as of `open_crosswalk`. After the call, `known`
     and `excluded` are what it left beside the source: the frozen quasi-identifiers (entity, names, place) and the
-    entities left out (entity), or None; `everybody` is the whole source with the digests (column DIGEST).
+    entities left out (entity), or None; `everybody` is the whole source with the digests (column DIGEST); `stored`
+    is whether the rows that it gave are in a table already.
     """
 
     spec: Spec
@@ -68,6 +69,7 @@ class Admission:
     known: sa.FromClause | None = field(default=None, init=False)
     excluded: sa.FromClause | None = field(default=None, init=False)
     everybody: sa.FromClause | None = field(default=None, init=False)
+    stored: bool = field(default=False, init=False)
     _moves: Query | None = field(default=None, init=False)
     _first: sa.ColumnElement[Any] = field(default_factory=sa.null, init=False)
     _lent: sa.FromClause | None = field(default=None, init=False)
@@ -104,15 +106,16 @@ class Admission:
                 who_and_where.append(name.label(LEAF_NAME))
             everybody = sa.select(*values, *who_and_where)
             rows: sa.FromClause = everybody.subquery("qblock_source")
-            self.everybody = rows
-            if not names and self.excluded is None and not self.leaving and not leaf:
-                # Where everybody's digest was asked for, it is not asked for again.
-                return rows if crosswalk.hashes else table
+            as_it_is = not names and self.excluded is None and not self.leaving and not leaf
+            if crosswalk.hashes or (session.embedded and not as_it_is):
+                # A run reads it several times, and digests are most of what that costs.
+                rows = session.store(fresh_name(), everybody)
+            self.everybody, self.stored = rows, as_it_is and crosswalk.hashes
+            if as_it_is:
+                return sa.select(*rows.c).subquery("qblock_source") if self.stored else table
         if self.known is not None:
             self._first = sa.select(sa.func.min(self.known.c.version)).scalar_subquery()
         if session.embedded:
-            # A run reads it several times, and digests are most of what that costs.
-            self.everybody = rows = session.store(fresh_name(), everybody)
             self._keep_others(session, rows, columns)
         joined: sa.FromClause = rows
         if self.known is not None:
@@ -268,17 +271,21 @@ def freeze(crosswalk: Crosswalk, source: SourceTable, candidate: Candidate) -> N
         .select_from(candidate.rows.outerjoin(known, same))
         .where(candidate.rows.c.shown != NOTHING, known.c.entity.is_(None)),
     )
-    if crosswalk.own.scalar(sa.select(sa.func.count()).select_from(new)):
-        wanted = crosswalk.lend(sa.select(new.c.entity))
+    number = crosswalk.own.scalar(sa.select(sa.func.count()).select_from(new))
+    if number:
         texts = join_texts(texts_of(source, source.quasi_identifiers))
         rows = sa.select(entity_of(crosswalk, source).label("entity"), texts.label("place")).subquery("rows")
-        query = sa.select(rows.c.entity, rows.c.place).select_from(rows.join(wanted, wanted.c.entity == rows.c.entity))
+        query = sa.select(rows.c.entity, rows.c.place)
+        # Most of everybody, as of a first version, are not sent over to be joined there.
+        most = crosswalk.own is not crosswalk.source and 2 * number > source.rows
+        if not most:
+            wanted = crosswalk.lend(sa.select(new.c.entity))
+            query = query.select_from(rows.join(wanted, wanted.c.entity == rows.c.entity))
         brought = crosswalk.bring(query)
         columns: list[Any] = [as_text(about.key.release), sa.literal(about.key.version)]
-        into = sa.insert(t).from_select(
-            ["release", "version", "names", "entity", "place"],
-            sa.select(*columns, layout, brought.c.entity, brought.c.place),
-        )
+        chosen = sa.select(*columns, layout, brought.c.entity, brought.c.place)
+        chosen = chosen.join(new, new.c.entity == brought.c.entity) if most else chosen
+        into = sa.insert(t).from_select(["release", "version", "names", "entity", "place"], chosen)
         crosswalk.write(into, about.key.release, about.key.version)
         # A run that comes before the database does this by itself would compare everybody with everybody.
         crosswalk.own.analyze(t)

@@ -118,7 +118,12 @@ class Crosswalk:
         return not self.source.keeps_secrets
 
     def entity(
-        self, text: sa.ColumnElement[Any], table: sa.FromClause, digits: int = HEXADECIMAL
+        self,
+        text: sa.ColumnElement[Any],
+        table: sa.FromClause,
+        digits: int = HEXADECIMAL,
+        *,
+        whose: tuple[str, ...] = (),
     ) -> sa.ColumnElement[Any]:
         """The digest that stands for an entity, from its text, in a statement of the source's session on a table.
 
@@ -128,26 +133,42 @@ class Crosswalk:
         With a key that was given later (`new_key`) it is the digest of the older one's digest, so that people who are
         gone from the source could be moved to it too.
         A source that may not have the keys sends the SHA-256 of everybody's text instead, and is lent their digests.
-        digits: of the digest.
+        digits: of the digest; whose: what the text is, where a run may ask for it several times.
         """
         t = self.tables.key
         numbers = self.key_numbers()
         if self.hashes:
-            return self._exchanged(digest(self.source, text), table, numbers, digits)
+            return self._exchanged(digest(self.source, text), table, numbers, digits, whose)
         secret = self.lend(sa.select(t.c.id, t.c.secret))
         return keyed(self.source, text, [key_of(secret, number) for number in numbers], digits)
 
     def _exchanged(
-        self, hashed: sa.ColumnElement[Any], table: sa.FromClause, numbers: Sequence[int], digits: int
+        self,
+        hashed: sa.ColumnElement[Any],
+        table: sa.FromClause,
+        numbers: Sequence[int],
+        digits: int,
+        whose: tuple[str, ...],
     ) -> sa.ColumnElement[Any]:
+        what = ("digests", *whose, digits, *numbers)
+        lent = self.source.lasting.get(what)
+        if lent is None:
+            lent = self._lent(hashed, table, numbers, digits)
+            if whose and self.source.is_copy(table):  # in every other relation of the snapshot are some of the same
+                self.source.lasting[what] = lent
+        of_one = sa.select(sa.func.max(lent.c.entity)).where(lent.c.hashed == hashed)
+        return of_one.correlate(table).scalar_subquery()
+
+    def _lent(
+        self, hashed: sa.ColumnElement[Any], table: sa.FromClause, numbers: Sequence[int], digits: int
+    ) -> sa.TableClause:
+        """The digests of all hashes of a relation (hashed, entity), beside the source."""
         people = sa.select(hashed.label("hashed")).select_from(table).where(hashed.is_not(None)).distinct()
         here = self.own.load(fresh_name(), self.source.fetch(people))
         keys = [key_of(self.tables.key, number) for number in numbers]
         both = self.own.fetch(sa.select(here.c.hashed, keyed(self.own, here.c.hashed, keys, digits).label("entity")))
         self.own.drop(here)
-        there = self.source.load(fresh_name(), both)
-        of_one = sa.select(sa.func.max(there.c.entity)).where(there.c.hashed == hashed)
-        return of_one.correlate(table).scalar_subquery()
+        return self.source.load(fresh_name(), both)
 
     def key_numbers(self) -> list[int]:
         """The numbers of the keys of the digests, oldest first. Raises QblockError where there is none."""

@@ -268,7 +268,8 @@ def person_of(
     first: First,
 ) -> sa.ColumnElement[Any]:
     """The same of a row of the source's table as it is, written in a first type."""
-    return crosswalk.entity(_text_of_person(spec, session, table, columns, first), table)
+    text = _text_of_person(spec, session, table, columns, first)
+    return crosswalk.entity(text, table, whose=("person", first.column.kind))
 
 
 def _text_of_person(

@@ -71,6 +71,17 @@ class SparkCompiler(compiler.SQLCompiler):
     def visit_try_cast_bigint_func(self, function: Any, **given: Any) -> str:
         return f"TRY_CAST({self.process(function.clauses.clauses[0], **given)} AS BIGINT)"
 
+    def visit_row_hash_func(self, function: Any, **given: Any) -> str:
+        """Spark's hash passes over NULL, so that its place must be hashed, too; sums of 64 bits overflow."""
+        values = [self.process(value, **given) for value in function.clauses.clauses]
+        return f"CAST(xxhash64({', '.join(f'{value}, {value} IS NULL' for value in values)}) AS DECIMAL(19, 0))"
+
+    def visit_over(self, over: Any, **given: Any) -> str:
+        # Where it does not matter in which order rows are numbered, Spark wants one all the same.
+        return re.sub(
+            r"^row_number\(\) OVER \(\)$", "row_number() OVER (ORDER BY NULL)", str(super().visit_over(over, **given))
+        )
+
     def visit_aggregate_strings_func(self, function: Any, **given: Any) -> str:  # type: ignore[override]
         return f"listagg{self.function_argspec(function, **given)}"
 
@@ -157,6 +168,7 @@ class SparkAdapter(Adapter):
     date_type = "DATE"
     statements_are_jobs = True
     keeps_secrets = False
+    row_hash = ("row_hash", "xxhash64")
     approximate_distinct = "approx_count_distinct"
     copied_words = "by one statement for each table"
     snapshot_words = "private copies of what is read, made first"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from qblock.engines.spark.adapter import quote_name, quote_text
-from qblock.engines.spark.client import Client, Frame, explained, path_literal, quoted
+from qblock.engines.spark.client import Client, Frame, explained, path_literal, quoted, rows_of, whole
 from qblock.errors import InputError
 
 LONGEST = 256
@@ -38,9 +38,12 @@ class SparkCatalog:
     def location(self, schema: str) -> str | None:
         """The folder of a schema; None where there is no such schema."""
         with explained():
-            if not self._client.catalog.databaseExists(quote_name(schema)):
+            if not self._is_there(schema):
                 return None
             return str(self._client.catalog.getDatabase(quote_name(schema)).locationUri)
+
+    def _is_there(self, schema: str) -> bool:
+        return bool(self._client.catalog.databaseExists(quote_name(schema)))
 
     def make_schema(self, schema: str, path: str) -> None:
         """Make a schema in a folder, where there is none. Raises InputError for one that is elsewhere."""
@@ -53,9 +56,9 @@ class SparkCatalog:
 
     def entries(self, schema: str) -> dict[str, Entry]:
         """The tables and views of a schema by name; none where there is no such schema."""
-        if self.location(schema) is None:
-            return {}
         with explained():
+            if not self._is_there(schema):
+                return {}
             tables = self._client.catalog.listTables(quote_name(schema))
         entries = [
             Entry(table.name, table.description or "", table.tableType == "VIEW")
@@ -67,7 +70,7 @@ class SparkCatalog:
     def text_of(self, schema: str, view: str) -> str | None:
         """The text of a view, as it was given."""
         with explained():
-            rows = self._client.sql(f"DESCRIBE TABLE EXTENDED {quoted(schema, view)}").toArrow().to_pylist()
+            rows = whole(self._client.sql(f"DESCRIBE TABLE EXTENDED {quoted(schema, view)}")).to_pylist()
         names = [row["col_name"] for row in rows]
         # Columns come first, and one of them may have any name.
         start = names.index("# Detailed Table Information") if "# Detailed Table Information" in names else len(names)
@@ -117,7 +120,7 @@ class SparkCatalog:
     def count(self, schema: str, table: str) -> int:
         """How many rows a table has."""
         with explained():
-            rows = self._client.sql(f"SELECT count(*) AS n FROM {quoted(schema, table)}").toArrow()
+            rows = whole(rows_of(self._client, f"SELECT count(*) AS n FROM {quoted(schema, table)}", {}))
         return int(rows.column(0)[0].as_py())
 
     def show(self, schema: str, view: str, text: str, mark: str, *, there: bool | None = None) -> None:
@@ -141,16 +144,18 @@ class SparkCatalog:
             return set()
         with explained():
             like = quote_text("|".join(texts))
-            rows = self._client.sql(f"SHOW TABLE EXTENDED IN {quote_name(schema)} LIKE {like}").toArrow().to_pylist()
+            rows = whole(self._client.sql(f"SHOW TABLE EXTENDED IN {quote_name(schema)} LIKE {like}")).to_pylist()
         told = {row["tableName"]: row["information"] for row in rows}
         return {name for name, (mark, text) in texts.items() if _tells(told.get(name, ""), mark, text)}
 
     def differ(self, left: tuple[str, str], right: tuple[str, str]) -> bool:
-        """Whether two tables with the same columns have other rows. Each by schema and name."""
-        first, second = (f"SELECT * FROM {quoted(*table)}" for table in (left, right))
-        more = " UNION ALL ".join(f"({a} EXCEPT ALL {b})" for a, b in ((first, second), (second, first)))
+        """Whether two tables with the same columns have other rows, or one of them more often. Each by schema and
+        name."""
+        columns = ", ".join(quote_name(name) for name, _ in self.columns(*left))
+        sides = [f"SELECT {columns}, {n} AS `qblock side` FROM {quoted(*of)}" for of, n in ((left, 1), (right, -1))]
+        query = f"SELECT 1 AS n FROM ({' UNION ALL '.join(sides)}) GROUP BY {columns} HAVING sum(`qblock side`) <> 0"
         with explained():
-            return self._client.sql(f"SELECT 1 AS n FROM ({more}) LIMIT 1").toArrow().num_rows > 0
+            return whole(rows_of(self._client, f"{query} LIMIT 1", {})).num_rows > 0
 
     def drop(self, schema: str, names: Sequence[str], kind: str = "TABLE") -> None:
         """Drop tables with their files, or views."""

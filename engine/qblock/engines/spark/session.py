@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy.sql import quoted_name
+from sqlalchemy.sql import quoted_name, visitors
 
 from qblock.engines.faults import Unreachable
 from qblock.engines.memory import PREFIX, SpillFolder
@@ -100,6 +100,10 @@ class SparkSession(Session):
             return whole(self._frame(statement, parameters))
 
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
+        if isinstance(statement, str):  # a command, which is done when it is sent
+            with explained():
+                self._frame(statement, parameters)
+            return
         self._fetched(statement, parameters)
 
     def fetch(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
@@ -157,9 +161,19 @@ class SparkSession(Session):
         return rows_of(self._client, f"SELECT {chosen} WHERE FALSE", {})
 
     def store(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
+        columns = [sa.column(c.name, c.type) for c in query.selected_columns]
         with explained([str(table) for table in self._staged]):
+            if self._is_small(query):
+                self._frame(query).createOrReplaceTempView(name)
+                return self._keep(sa.table(name, *columns))
             self._save(name, self._frame(query))
-        return self._keep(self._own(name, [sa.column(c.name, c.type) for c in query.selected_columns]))
+        return self._keep(self._own(name, columns))
+
+    def _is_small(self, query: sa.Select[*tuple[Any, ...]]) -> bool:
+        """Whether a query reads nothing but views of small tables that were sent: it is computed again sooner than it
+        is written to a file."""
+        read = [of for of in visitors.iterate(query) if isinstance(of, sa.TableClause)]
+        return bool(read) and all(of.schema is None and of.name in self._temporary for of in read)
 
     def _save(self, name: str, frame: Frame) -> None:
         frame.write.format("parquet").saveAsTable(quoted(self.private_schema(), name))
@@ -201,6 +215,9 @@ class SparkSession(Session):
             names = map(str, listing.column("tableName").to_pylist())
             return [str(TableName(table.schema, name, table.catalog)) for name in names]
         return []
+
+    def is_copy(self, relation: sa.FromClause) -> bool:
+        return isinstance(relation, sa.TableClause) and relation.name in self._staged.values()
 
     def computed(self, table: TableName) -> bool:
         return False  # what is read is a copy

@@ -15,7 +15,7 @@ from qblock.engines.session import Session
 from qblock.engines.spark.catalog import SparkCatalog, within
 from qblock.engines.spark.client import PATH, PATHS, Frame
 from qblock.engines.spark.copied import send_rows
-from qblock.engines.spark.session import SparkSession, SparkTables
+from qblock.engines.spark.session import SparkSession
 from qblock.engines.tables import TableName
 from qblock.errors import InputError, Refused
 from qblock.ledger.events import RecordedEvent
@@ -23,7 +23,6 @@ from qblock.ledger.kept import Kept, PublishedColumn
 from qblock.ledger.stamps import ObjectTag
 from qblock.ledger.store import Store
 from qblock.publish.copy import Copy
-from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import Shown, check_names, names
 from qblock.publish.targets.protocol import ON_SPARK, Identity, Record, Rows, copied_source, named_view, retire_each
 from qblock.publish.targets.spark_helpers import SparkHelpers, beside
@@ -169,13 +168,14 @@ class SparkTarget:
         return f"{self.view} is not as version {version} was published"
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
-        with opened(self.spec) as (session, catalog):
+        with opened(self.spec) as (_, catalog):
             if not self._versions.has_landed(catalog, version):
                 return False
             table = self._versions.table_shown(catalog)
-            same = relation_digest(session, table) == relation_digest(session, self._versions.table(version))
             private = self._private, self._versions.name(version)
-            return same and self._helpers.intact(catalog, private, table.name, columns)
+            if catalog.differ(private, (self._schema, table.name)):
+                return False
+            return self._helpers.intact(catalog, private, table.name, columns)
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
         # ALTER VIEW takes other columns.
@@ -236,15 +236,15 @@ class SparkTarget:
         spec, view = self.spec, named_view(before)
         schema = view.schema or spec.publish.schema
         old = replace(spec, release=earlier, publish=replace(spec.publish, schema=schema, view=view.name))
-        with opened(spec) as (session, catalog):
+        with opened(spec) as (_, catalog):
             if earlier != spec.release:
                 for version in kept:
-                    self._move_version(session, catalog, SparkVersions(old), version)
+                    self._move_version(catalog, SparkVersions(old), version)
             if current is not None:
-                self._move_view(session, catalog, current, kept[current])
+                self._move_view(catalog, current, kept[current])
             self._unpublish_old(catalog, old)
 
-    def _move_version(self, session: SparkTables, catalog: SparkCatalog, old: SparkVersions, version: int) -> None:
+    def _move_version(self, catalog: SparkCatalog, old: SparkVersions, version: int) -> None:
         """The private tables of a version under the names of the spec: copies, which are whole once they have a tag."""
         versions = self._versions
         schema, before, table = versions.private, old.name(version), versions.name(version)
@@ -253,22 +253,20 @@ class SparkTarget:
             return
         catalog.drop(schema, [table, beside(table)])
         catalog.write(catalog.rows(schema, before), schema, table)
-        if relation_digest(session, versions.table(version)) != relation_digest(session, old.table(version)):
+        if catalog.differ((schema, before), (schema, table)):
             raise Refused(f"the copy of version {version} has changed since it was made: run it again")
         catalog.write(catalog.rows(schema, beside(before)), schema, beside(table))
         if catalog.differ((schema, beside(before)), (schema, beside(table))):
             raise Refused(f"what helper views show of version {version} was not copied as it was: run it again")
         catalog.mark(schema, table, ObjectTag(self.spec.release, version, stamps[version]).text)
 
-    def _move_view(
-        self, session: SparkTables, catalog: SparkCatalog, version: int, columns: Sequence[PublishedColumn]
-    ) -> None:
+    def _move_view(self, catalog: SparkCatalog, version: int, columns: Sequence[PublishedColumn]) -> None:
         """Have the view of the spec and its helper views show the version, which readers see under the old names so
         far."""
         if self._versions.has_landed(catalog, version):
             self._helpers.finish(catalog, self._versions.table_shown(catalog).name, columns)
         else:
-            show_version(self.spec, session, catalog, version, columns)
+            show_version(self.spec, catalog, version, columns)
 
     def _unpublish_old(self, catalog: SparkCatalog, old: Spec) -> None:
         """Drop what readers had until now, and the private tables under the earlier name."""

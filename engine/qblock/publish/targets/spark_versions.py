@@ -23,7 +23,6 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.stamps import ObjectTag
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
-from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import column_comments
 from qblock.publish.targets.protocol import Record, Rows
 from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers
@@ -129,22 +128,20 @@ class SparkChecked:
         columns: Sequence[PublishedColumn],
     ) -> None:
         self._spec, self._place = spec, store
-        self._session, self._catalog, self._version, self._columns = session, catalog, version, columns
+        self._catalog, self._version, self._columns = catalog, version, columns
         rows: sa.FromClause = session.relation(SparkVersions(spec).table(version))
         self.rows = Rows(session, rows)
 
     def publish(self, record: Record) -> list[str]:
         with self._place.write() as ledger:
             record(ledger, "checked")
-        show_version(self._spec, self._session, self._catalog, self._version, self._columns)
+        show_version(self._spec, self._catalog, self._version, self._columns)
         with self._place.write() as ledger:
             record(ledger, "published")
         return []
 
 
-def show_version(
-    spec: Spec, session: SparkTables, catalog: SparkCatalog, version: int, columns: Sequence[PublishedColumn]
-) -> None:
+def show_version(spec: Spec, catalog: SparkCatalog, version: int, columns: Sequence[PublishedColumn]) -> None:
     """Copy a private version to where readers reach, and have the view and then its helper views show the copy.
 
     Raises Refused where there is no such version, or the copy is not what it is.
@@ -160,7 +157,7 @@ def show_version(
     catalog.make_schema(schema, spec.publish.path)
     comment = ObjectTag(spec.release, version, stamps[version]).text
     catalog.write(catalog.rows(private, kept.name), schema, table, comment, column_comments(spec, columns))
-    if relation_digest(session, TableName(schema, table)) != relation_digest(session, kept):
+    if catalog.differ((private, kept.name), (schema, table)):
         catalog.drop(schema, [table])
         raise Refused("the published copy is not what was checked: nothing is published")
     helpers.copy(catalog, (private, kept.name), table, comment)

@@ -98,7 +98,7 @@ class Division:
         spec, columns = self.recoding.spec, self.recoding.before
         session = self._source.session
         wanted = load_texts(session, entity=sorted(people))
-        if session.embedded and not spec.by_leaves:
+        if (session.embedded or self._crosswalk.hashes) and not spec.by_leaves:
             known = self._known(wanted)
             hierarchies, who, codes = leaf_codes(spec, session, self._rows(), columns, ENTITY, known)
             session.drop(known)
