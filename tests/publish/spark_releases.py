@@ -16,6 +16,7 @@ from engines import Absent
 from spark_cluster import QUICK, connect_server, free_port, spark_home
 
 from qblock.api import Release
+from qblock.engines.spark.client import end
 
 ON_SPARK = """private: {{url: "{ledger}", path: {folder}/private}}
 publish: {{path: {folder}/published, readers_checked: by operator}}"""
@@ -57,7 +58,7 @@ def client(hive: tuple[str, Path]) -> Iterator[Any]:
         made.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
     for (name,) in made.sql("SHOW SCHEMAS LIKE 'qblock*'").collect():
         made.sql(f"DROP SCHEMA {name} CASCADE")
-    made.stop()
+    end(made)
 
 
 def written(path: Path, text: str) -> Release:

@@ -14,6 +14,7 @@ import pytest
 from publish.spark_releases import ON_SPARK, tables, written
 from qblock.api import Release
 from qblock.engines.spark.catalog import SparkCatalog
+from qblock.engines.spark.client import end
 from qblock.errors import InputError, QblockError, Refused
 from qblock.publish.targets.spark_helpers import BESIDE
 from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions
@@ -249,7 +250,7 @@ def test_readers_see_a_version_at_every_moment(client: Any, hive: tuple[str, Pat
             answers.update(found)
             if len(found) != 1:
                 wrong.append(repr(found))
-        reader.stop()
+        end(reader)
 
     thread = threading.Thread(target=read)
     thread.start()

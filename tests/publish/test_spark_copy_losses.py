@@ -16,6 +16,7 @@ from warehouse.test_spark_losses import Killer
 from publish.spark_releases import ON_SPARK, written
 from qblock.api import Release
 from qblock.engines.spark.catalog import SparkCatalog
+from qblock.engines.spark.client import end
 from qblock.engines.spark.session import SparkSession
 from qblock.publish.targets.spark_helpers import BESIDE
 
@@ -111,7 +112,7 @@ def test_a_worker_that_is_killed_changes_no_version(
         assert client.sql("SELECT count(*) AS n FROM published.lost").toArrow()["n"].to_pylist() == [ROWS]
         assert release.verify().problems == ()
         assert release.publish().status == "unchanged"
-    client.stop()
+    end(client)
 
 
 def both_took_part(shares: Shares) -> None:

@@ -24,6 +24,7 @@ import pytest
 from publish.spark_releases import ON_SPARK, tables, written
 from publish.test_spark import COPY
 from qblock.api import Release
+from qblock.engines.spark.client import end
 
 pytestmark = pytest.mark.spark
 
@@ -80,7 +81,7 @@ def reader(url: str, view: str, pause: float = 0) -> Iterator[list[Any]]:
             if not seen or seen[-1] != found:
                 seen.append(found)
             done.wait(pause)
-        session.stop()
+        end(session)
 
     thread = threading.Thread(target=ask)
     thread.start()

@@ -13,6 +13,7 @@ from integration.sources import execute
 
 from qblock.engines.registry import open_warehouse
 from qblock.engines.spark.adapter import ENDLESS, column_of, is_read
+from qblock.engines.spark.client import end
 from qblock.engines.tables import TableName
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "column-types.md"
@@ -100,7 +101,7 @@ def test_spark_calls_them_so_too(spark_url: str, tmp_path: Path) -> None:
         check("spark", spark_url, TableName("types", "kinds"), tmp_path)
     finally:
         client.sql("DROP SCHEMA types CASCADE")
-        client.stop()
+        end(client)
 
 
 def test_the_page_names_what_is_refused() -> None:

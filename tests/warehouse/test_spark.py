@@ -22,6 +22,7 @@ from spark_cluster import connect_server, free_port, spark_home
 from qblock.cli.app import run
 from qblock.engines.faults import Unreachable
 from qblock.engines.registry import open_warehouse
+from qblock.engines.spark.client import end
 from qblock.engines.tables import TableName
 from qblock.errors import QblockError
 
@@ -64,7 +65,7 @@ def client(spark_url: str) -> Iterator[Any]:
     made.sql("CREATE SCHEMA IF NOT EXISTS clinic")
     yield made
     made.sql("DROP SCHEMA clinic CASCADE")
-    made.stop()
+    end(made)
 
 
 def people(rows: int, seed: int) -> pa.Table:

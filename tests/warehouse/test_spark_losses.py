@@ -16,6 +16,7 @@ from spark_cluster import Cluster, own_cluster
 
 from qblock import Release
 from qblock.engines.spark import session as spark
+from qblock.engines.spark.client import end
 
 pytestmark = pytest.mark.spark
 ROWS = 400_000
@@ -55,7 +56,7 @@ def expected(breakable: Cluster, tmp_path_factory: pytest.TempPathFactory) -> di
     columns |= {"sex": "char(102 + 7 * pmod(hash(id, 2), 2))", "ill": "char(97 + pmod(hash(id, 3), 8))"}
     drawn = ", ".join(f"{what} AS {name}" for name, what in columns.items())
     made.sql(f"SELECT {drawn} FROM range({ROWS})").repartition(8).write.format("parquet").saveAsTable("losses.people")
-    made.stop()
+    end(made)
     return answered(breakable, tmp_path_factory.mktemp("whole"))
 
 

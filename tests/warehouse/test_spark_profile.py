@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from qblock.cli.app import run
+from qblock.engines.spark.client import end
 from qblock.profiling import profiles
 from qblock.spec import load_spec
 
@@ -76,7 +77,7 @@ def test_the_proposal_is_that_of_duckdb(
     assert load_spec(tmp_path / "spark" / "release.yaml").source.table == "clinic.stays"
     left = made.sql("SHOW SCHEMAS").toArrow().column(0).to_pylist()
     made.sql("DROP SCHEMA clinic CASCADE")
-    made.stop()
+    end(made)
     assert [schema for schema in left if schema.startswith("qblock")] == []
 
 

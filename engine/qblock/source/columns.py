@@ -91,7 +91,7 @@ class Scan:
         columns = {name: (self.expression(name), self.columns[name].kind) for name in names}
         made_of = {name: of for name, of in columns.items() if is_made_of_values(self.spec.attributes[name])}
         together = Distinct(self.session, self.relation, made_of)
-        return {name: Observed(self.session, self.relation, name, *of, together) for name, of in columns.items()}
+        return {name: Observed(name, *of, together) for name, of in columns.items()}
 
 
 def checked_columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:

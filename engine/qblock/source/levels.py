@@ -74,10 +74,8 @@ class Distinct:
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """The distinct values of a relation's column. together: what reads them."""
+    """The distinct values of a relation's column. together: what reads them, and those of other columns."""
 
-    session: Session
-    relation: sa.FromClause
     name: str
     value: sa.ColumnElement[Any]
     kind: comparison.Kind
@@ -90,9 +88,10 @@ class Observed:
 
     def rows(self, values: Sequence[str]) -> Mapping[str, int]:
         """In how many rows each of a few is."""
-        text = self.session.text_of(self.value, self.kind)
-        counts = sa.select(text.label("value"), sa.func.count().label("n")).select_from(self.relation)
-        rows = self.session.fetch(counts.where(text.in_(values)).group_by(sa.literal_column("1"))).to_pylist()
+        session, relation = self.together.session, self.together.relation
+        text = session.text_of(self.value, self.kind)
+        counts = sa.select(text.label("value"), sa.func.count().label("n")).select_from(relation)
+        rows = session.fetch(counts.where(text.in_(values)).group_by(sa.literal_column("1"))).to_pylist()
         return {row["value"]: row["n"] for row in rows}
 
 

@@ -78,9 +78,8 @@ class SparkCompiler(compiler.SQLCompiler):
 
     def visit_over(self, over: Any, **given: Any) -> str:
         # Where it does not matter in which order rows are numbered, Spark wants one all the same.
-        return re.sub(
-            r"^row_number\(\) OVER \(\)$", "row_number() OVER (ORDER BY NULL)", str(super().visit_over(over, **given))
-        )
+        text = str(super().visit_over(over, **given))
+        return "row_number() OVER (ORDER BY NULL)" if text == "row_number() OVER ()" else text
 
     def visit_aggregate_strings_func(self, function: Any, **given: Any) -> str:  # type: ignore[override]
         return f"listagg{self.function_argspec(function, **given)}"
