@@ -111,7 +111,8 @@ def hide_tracebacks(
         try:
             return function(*arguments, **named)
         except Exception as error:
-            shown = bool(arguments) and getattr(arguments[0], "name_values", False)
+            # Whatever is asked of a data frame of Spark is a column of it.
+            shown = bool(arguments) and getattr(arguments[0], "name_values", False) is True
             ours = error if isinstance(error, QblockError) else explain(error)
             if ours is None or (shown and ours is error):
                 raise

@@ -22,7 +22,7 @@ from qblock.engines.published import PublishedRanges, RowsPublished, Unknown
 from qblock.engines.registry import parse_url
 from qblock.engines.spark import client as spark_client
 from qblock.engines.spark.adapter import SparkAdapter, SparkDialect, column_of
-from qblock.engines.spark.client import connect_url, explained
+from qblock.engines.spark.client import check_versions, connect_url, explained
 from qblock.engines.spark.session import SparkSession
 from qblock.engines.spelled import Same
 from qblock.engines.tables import TableName
@@ -351,3 +351,22 @@ def test_a_code_for_unknown_is_copied_as_null() -> None:
         "CAST(:p1 AS integer))) THEN NULL ELSE `wh`.`stays`.`age` END AS `age` FROM `wh`.`stays`) AS `qblock_kept`"
     )
     assert list(state.parameters.values()) == ["-1", "999"]
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "said"),
+    [
+        ("4.0.1", "4.0.1", None),
+        ("4.3.0", "4.0.1", None),
+        ("4.0.1", "4.0.4", None),
+        ("4.10.0-SNAPSHOT", "4.2.0", None),
+        ("4.0.1", "4.2.0", 'older than the client, pyspark-client 4.2.0; .*: pip install "pyspark-client==4.0.\\*"'),
+        ("3.5.9", "3.5.9", r"the server is Spark 3\.5\.9: qblock reads Spark 4\.0 and newer"),
+    ],
+)
+def test_a_server_is_no_older_than_its_client(server: str, client: str, said: str | None) -> None:
+    if said is None:
+        check_versions(server, client)
+        return
+    with pytest.raises(InputError, match=said):
+        check_versions(server, client)

@@ -49,10 +49,10 @@ class KeptVersion:
             yield session, schema
 
     def without_helpers(self) -> InputError:
-        """Of a version that an earlier program published."""
+        """Of a version whose helper views somebody dropped."""
         return InputError(
-            f"version {self.version} of release {self.spec.release} has no helper views, which a report needs: an "
-            "older program made it. `qblock history` has its guarantees"
+            f"version {self.version} of release {self.spec.release} has no helper views, which a report needs: "
+            "somebody dropped them. `qblock history` has its guarantees"
         )
 
 

@@ -271,7 +271,7 @@ class _Reading:
         try:
             session.columns(table)
         except InputError as error:
-            # Without the view there is no release; with it, an earlier program made it.
+            # Without the view there is no release; with it, somebody dropped the helper view.
             try:
                 session.relation(TableName(self.schema, self.spec.view))
             except InputError:

@@ -7,6 +7,7 @@ import re
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, cast
@@ -18,7 +19,7 @@ import sqlalchemy as sa
 
 from qblock.engines.faults import CLIENT, Unreachable, shown_url, while_reading
 from qblock.engines.spark.adapter import explain_spark, quote_name
-from qblock.errors import InputError
+from qblock.errors import InputError, QblockError
 
 DEFAULT_PORT = 15002
 FORM = "write sc://HOST:15002/;token=${SPARK_TOKEN};use_ssl=true, each parameter as ;NAME=VALUE"
@@ -56,6 +57,8 @@ def check_url(url: sa.URL) -> None:
     parameters(url)
 
 
+OLDEST = (4, 0)
+"""The first version of Spark that is read."""
 SECONDS = 5
 """How long a server may take to answer a connection."""
 SETTINGS = {
@@ -107,9 +110,12 @@ def connected(url: sa.URL) -> Client:
     try:
         from pyspark.sql.connect.client import retries
         from pyspark.sql.connect.session import SparkSession as ConnectSession
+        from pyspark.version import __version__
     except ImportError:
         raise InputError('Spark needs the package pyspark-client; install it: pip install "qblock[spark]"') from None
     _quiet()
+    # It warns of pandas, which is not used, and that it asks no more, which is said.
+    warnings.filterwarnings("ignore", module=r"pyspark\.")
     address = (url.host or "", url.port or DEFAULT_PORT)
     try:
         # The client would try for minutes.
@@ -123,13 +129,31 @@ def connected(url: sa.URL) -> Client:
         session.registerProgressHandler(_moved)
         _here.sessions.add(session)
         with _limited():
+            check_versions(session.version, __version__)
             for name, value in SETTINGS.items():
                 session.conf.set(name, value)
+    except QblockError:
+        end(session)
+        raise
     except drivers() as error:
         if session is not None:
             end(session)
         raise explain_spark(error) from None
     return cast(Client, session)
+
+
+def check_versions(server: str, client: str) -> None:
+    """Raise InputError for a server that is older than its client, which asks for settings that it has not, or than
+    what was tried."""
+    of_server, of_client = (tuple(map(int, re.findall(r"\d+", text)[:2])) for text in (server, client))
+    if of_server < OLDEST:
+        raise InputError(f"the server is Spark {server}: qblock reads Spark 4.0 and newer; ask for a newer server")
+    if of_server < of_client:
+        own = ".".join(map(str, of_server))
+        raise InputError(
+            f"the server is Spark {server}, older than the client, pyspark-client {client}; install that of the "
+            f'server: pip install "pyspark-client=={own}.*"'
+        )
 
 
 def end(client: Client) -> None:
@@ -247,7 +271,8 @@ def borrowed(session: Any, name: str) -> Iterator[None]:
         session.registerProgressHandler(_moved)
         _here.sessions.add(session)
     try:
-        with explained([name]):
+        with warnings.catch_warnings(), explained([name]):
+            warnings.filterwarnings("ignore", module=r"pyspark\.")
             yield
     finally:
         if connect:
