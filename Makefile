@@ -41,7 +41,7 @@ test-duckdb15: .venv/.installed-dev .venv-duckdb15/.installed ## a few tests wit
 
 test-spark: .venv/.installed-dev .venv-spark/.installed ## what of the suite runs on a Spark cluster (needs Java 17)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
-	QBLOCK_TEST_REQUIRE=spark $(BIN)/python -m pytest -m spark $(SPARK_TESTS)
+	QBLOCK_TEST_REQUIRE=spark $(BIN)/python -m pytest -n 2 --dist worksteal -m spark $(SPARK_TESTS)
 
 test-all: .venv/.installed-dev .venv-duckdb15/.installed ## every test on every engine
 	QBLOCK_TEST_ENGINES=all QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal

@@ -33,8 +33,8 @@ from faults.nursery import THREADS
 from handed_on import handing_on
 from hypothesis import settings
 from migrated import replaying
-from spark_cluster import spark_url  # noqa: F401
-from spark_tables import spark_database, spark_searched, spark_server  # noqa: F401
+from spark_cluster import hive, spark_url  # noqa: F401
+from spark_tables import spark_database, spark_served  # noqa: F401
 
 from qblock.engines.duckdb import dialect as duckdb_session
 from qblock.engines.spark.adapter import SparkAdapter

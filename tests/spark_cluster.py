@@ -1,7 +1,7 @@
-"""A Spark cluster on loopback: a master, two workers and a Connect server, from the classes of the wheel of pyspark.
+"""Spark on loopback, from the classes of the wheel of pyspark: the suite's server, and clusters that a test may break.
 
-The server is the one of $QBLOCK_TEST_SPARK_URL, else one that is started from $QBLOCK_TEST_SPARK_HOME (the folder of
-the package pyspark), else from .venv-spark, which `make test-spark` makes.
+They are started from $QBLOCK_TEST_SPARK_HOME (the folder of the package pyspark), else from .venv-spark, which `make
+test-spark` makes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,23 +27,62 @@ from engines import Absent
 
 SECONDS = 90
 ROOT = Path(__file__).resolve().parents[1]
-QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-"""Options of Java for a server that lives for minutes, which never earns what the second compiler costs: a quarter of
-the time. With the first compiler alone code would have 48 MB, which Spark outgrows soon and is then swept all the
-time."""
+QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    # A tenth of the time is the compiler of queries; clusters of the tests have it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Most of the time of a small statement is the catalog's.
+    "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
+    # The server lives for minutes and never earns what the second compiler costs: a quarter of the time. With the first
+    # compiler alone code would have 48 MB, which Spark outgrows soon and is then swept all the time. Its zone must not
+    # be in what it answers.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
+    "-Duser.timezone=Asia/Kathmandu",
+}
+"""Of the suite's server, beside those of each."""
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 @pytest.fixture(scope="session")
-def spark_url() -> Iterator[str]:
-    """URL of a Connect server. Skips where there is none, unless QBLOCK_TEST_REQUIRE names `spark`."""
-    try:
-        with ExitStack() as stack:
-            yield stack.enter_context(cluster())
-    except RuntimeError as error:
+def hive() -> Iterator[tuple[str, Path]]:
+    """The suite's server: its URL, and the folder of its catalog, which is Hive's and lasts."""
+    with ExitStack() as stack:
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="qblock-spark-", ignore_cleanup_errors=True))
+        )
+        yield stack.enter_context(started(folder, "hive")), folder
+
+
+@pytest.fixture(scope="session")
+def spark_url(hive: tuple[str, Path]) -> str:
+    """The URL of the suite's server."""
+    return hive[0]
+
+
+@contextmanager
+def started(folder: Path, catalog: str) -> Iterator[str]:
+    """The URL of a server that is its own only executor. Skips where there is none, unless QBLOCK_TEST_REQUIRE names
+    `spark`."""
+    port = free_port()
+    settings = QUICK | {"spark.sql.catalogImplementation": catalog}
+    with connect_server(home_or_absent(), folder, "local[2]", port, settings):
+        yield f"sc://127.0.0.1:{port}"
+
+
+def home_or_absent() -> Path:
+    """The folder of the package of which a server is started. Skips where there is none, unless QBLOCK_TEST_REQUIRE
+    names `spark`."""
+    missing = [name for name, has in (("Java", shutil.which("java")), (".venv-spark", spark_home())) if not has]
+    if importlib.util.find_spec("pyspark") is None:
+        missing.append("the package pyspark-client")
+    home = spark_home()
+    if missing or home is None:
+        said = f"no Spark: {' and '.join(missing)} is absent; run make test-spark"
         if "spark" in os.environ.get("QBLOCK_TEST_REQUIRE", "").split(","):
-            pytest.fail(str(error), pytrace=False)
-        raise Absent(str(error)) from None
+            pytest.fail(said, pytrace=False)
+        raise Absent(said)
+    return home
 
 
 @dataclass
@@ -78,24 +117,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster() -> Iterator[str]:
-    """URL of the Connect server. Raises RuntimeError where it cannot be had."""
-    if importlib.util.find_spec("pyspark") is None:
-        raise RuntimeError("no Spark: pyspark-client is not installed; run make test-spark")
-    if given := os.environ.get("QBLOCK_TEST_SPARK_URL"):
-        yield given
-        return
-    with own_cluster() as own:
-        yield own.url
-
-
-@contextmanager
-def own_cluster(catalog: str = "in-memory", java: str = "") -> Iterator[Cluster]:
-    """A cluster that somebody may break. Raises RuntimeError where it cannot be had. catalog, java: as of
-    `connect_server`."""
-    home = spark_home()
-    if home is None or shutil.which("java") is None:
-        raise RuntimeError("no Spark: Java or the server's environment (.venv-spark) is absent; run make test-spark")
+def own_cluster(catalog: str = "in-memory") -> Iterator[Cluster]:
+    """A master, two workers of one core each and a Connect server, which the test may break. It skips as `started`."""
+    home = home_or_absent()
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="qblock-spark-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -116,39 +140,25 @@ def own_cluster(catalog: str = "in-memory", java: str = "") -> Iterator[Cluster]
         for _ in range(2):
             add_worker()
         ui = free_port()
-        stack.enter_context(connect_server(home, folder, master, connect, ui, catalog, java=java))
+        settings = {"spark.ui.enabled": "true", "spark.ui.port": str(ui), "spark.sql.catalogImplementation": catalog}
+        stack.enter_context(connect_server(home, folder, master, connect, settings))
         yield Cluster(f"sc://127.0.0.1:{connect}", f"http://127.0.0.1:{ui}", workers, add_worker, folder)
 
 
 @contextmanager
 def connect_server(
-    home: Path,
-    folder: Path,
-    master: str,
-    port: int,
-    ui: int | None = None,
-    catalog: str = "in-memory",
-    event_log: Path | None = None,
-    java: str = "",
+    home: Path, folder: Path, master: str, port: int, settings: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A Connect server of a master (`local[1]` is none's) on a port, from when it answers. ui: port of its REST;
-    catalog: `hive` for one that lasts; event_log: the folder that it writes its event log to, as plain text; java:
-    options of its Java and of its executors'."""
+    """A Connect server of a master (`local[1]` is none's) on a port, from when it answers."""
     settings = {
         "spark.executor.memory": "768m",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false" if ui is None else "true",
-        "spark.ui.port": str(ui or 0),
+        "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.sql.catalogImplementation": catalog,
-        "spark.driver.extraJavaOptions": java,
-        "spark.executor.extraJavaOptions": java,
-    }
-    if event_log is not None:
-        settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": event_log.as_uri()}
-        settings["spark.eventLog.compress"] = "false"
+        "spark.sql.catalogImplementation": "in-memory",
+    } | dict(settings or {})
     start = [str(home / "bin" / "spark-submit"), "--class", CONNECT, "--master", master]
     start += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     with server(home, folder, port, [*start, "spark-internal"]) as process:
@@ -178,7 +188,7 @@ def free_port() -> int:
 
 @contextmanager
 def _running(home: Path, folder: Path, name: str, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    own = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "768m"}
+    own = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "1g"}
     with (folder / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
             command, env=os.environ | own, cwd=folder, stdout=log, stderr=subprocess.STDOUT, start_new_session=True

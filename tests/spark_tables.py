@@ -1,4 +1,4 @@
-"""Tables of a test on one of the suite's Spark servers: each a cluster of two workers.
+"""Tables of a test on the suite's Spark server.
 
 A server has one database, so a test has it for itself: what is in it is dropped at the test's end.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
-from engines import Absent, named
-from spark_cluster import QUICK, own_cluster
+
+from qblock.engines.spark.client import end
 
 TYPES = {
     "DOUBLE PRECISION": "DOUBLE",
@@ -30,8 +31,6 @@ TYPES = {
     "BLOB": "BINARY",
 }
 """Spark's names of types, where they are others."""
-JAVA = f"{QUICK} -Duser.timezone=Asia/Kathmandu"
-"""The server's zone must not be in what it answers."""
 CHANGES = re.compile(r"(DELETE FROM|UPDATE|ALTER TABLE) (?P<table>[\w\"]+)")
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -139,44 +138,25 @@ _databases: dict[str, SparkDatabase] = {}
 
 
 def spark_database_of(url: str) -> SparkDatabase:
-    """The database of a URL that `spark_server` has given."""
+    """The database of a URL that `spark_database` has given."""
     return _databases[url]
 
 
 @pytest.fixture(scope="session")
-def spark_server() -> Iterator[SparkDatabase]:
-    """The suite's server of releases: its catalog is Hive's, which lasts, and takes most of the time of a statement."""
-    yield from _started("hive")
+def spark_served(hive: tuple[str, Path]) -> Iterator[SparkDatabase]:
+    """The only database of the suite's server, in a session of its own."""
+    from pyspark.sql.connect.session import SparkSession
 
-
-@pytest.fixture(scope="session")
-def spark_searched() -> Iterator[SparkDatabase]:
-    """The suite's server of everything else: its catalog is in its memory."""
-    yield from _started("in-memory")
-
-
-def _started(catalog: str) -> Iterator[SparkDatabase]:
-    """It fails where there is none: only who asks for Spark runs tests on it."""
-    try:
-        with own_cluster(catalog=catalog, java=JAVA) as cluster:
-            from pyspark.sql.connect.session import SparkSession
-
-            client = SparkSession.builder.remote(cluster.url).create()
-            for name, value in SETTINGS.items():
-                client.conf.set(name, value)
-            _databases[cluster.url] = SparkDatabase(cluster.url, client)
-            yield _databases[cluster.url]
-            client.stop()
-    except (RuntimeError, ImportError) as error:
-        if named("spark"):
-            pytest.fail(str(error), pytrace=False)
-        raise Absent(str(error)) from None
+    client = SparkSession.builder.remote(hive[0]).create()
+    for name, value in SETTINGS.items():
+        client.conf.set(name, value)
+    _databases[hive[0]] = SparkDatabase(hive[0], client)
+    yield _databases[hive[0]]
+    end(client)
 
 
 @pytest.fixture
-def spark_database(request: pytest.FixtureRequest) -> Iterator[SparkDatabase]:
-    """The database of the server for such a test, empty."""
-    lasting = {"release", "releases", "publish", "examples"} & set(request.path.parts)
-    found: SparkDatabase = request.getfixturevalue("spark_server" if lasting else "spark_searched")
-    yield found
-    found.sweep()
+def spark_database(spark_served: SparkDatabase) -> Iterator[SparkDatabase]:
+    """The database of the suite's server, empty."""
+    yield spark_served
+    spark_served.sweep()

@@ -86,7 +86,7 @@ def outcomes(run: subprocess.CompletedProcess[str]) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What pytest says of each test of a file that is chosen."""
-    return outcomes(ran(tmp_path_factory.mktemp("found"), "tests/search/test_some.py"))
+    return outcomes(ran(tmp_path_factory.mktemp("found"), "tests/api/test_some.py"))
 
 
 def test_a_function_runs_in_one_case(found: dict[str, str]) -> None:
@@ -96,7 +96,7 @@ def test_a_function_runs_in_one_case(found: dict[str, str]) -> None:
 
 
 def test_all_cases_run_on_demand(tmp_path: Path) -> None:
-    found = outcomes(ran(tmp_path, "tests/search/test_some.py", engines="all"))
+    found = outcomes(ran(tmp_path, "tests/api/test_some.py", engines="all"))
     assert sum(name.startswith("test_cases[spark-") for name in found) == 9
 
 

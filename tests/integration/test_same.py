@@ -23,10 +23,7 @@ from qblock.search.run import run_search
 from qblock.spellings import PARTS, plain
 from qblock.tables.audited import audit
 
-pytestmark = [
-    pytest.mark.either_engine,
-    pytest.mark.gap("spark", "spellings are read before a table is copied, which may change in between"),
-]
+pytestmark = pytest.mark.either_engine
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 E_ACUTE, E_COMBINING = "\u00e9", "e\u0301"
 SPELLED = [

@@ -22,7 +22,7 @@ from release.conftest import (  # noqa: F401
 )
 from release.jobs import Job
 
-from publish.spark_releases import client, hive  # noqa: F401
+from publish.spark_releases import client  # noqa: F401
 
 ROLES = ("reader", "staff", "owner")
 

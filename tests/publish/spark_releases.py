@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from engines import Absent
-from spark_cluster import QUICK, connect_server, free_port, spark_home
 
 from qblock.api import Release
 from qblock.engines.spark.client import end
@@ -22,28 +17,6 @@ ON_SPARK = """private: {{url: "{ledger}", path: {folder}/private}}
 publish: {{path: {folder}/published, readers_checked: by operator}}"""
 KEYS = {"qblock.versions.crosswalk": "ab", "qblock.versions.conversion": "cd"}
 """Where keys are made, and of what digits."""
-
-
-def home_or_absent() -> Path:
-    """The folder of the package of which a server is started. Skips where there is none, unless it is required."""
-    home = spark_home()
-    if home is None:
-        said = "no Spark: the server's environment (.venv-spark) is absent; run make test-spark"
-        if "spark" in os.environ.get("QBLOCK_TEST_REQUIRE", "").split(","):
-            pytest.fail(said, pytrace=False)
-        raise Absent(said)
-    return home
-
-
-@pytest.fixture(scope="session")
-def hive() -> Iterator[tuple[str, Path]]:
-    """A server whose catalog is in a folder, and the folder."""
-    home = home_or_absent()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="qblock-spark-")))
-        port = free_port()
-        stack.enter_context(connect_server(home, folder, "local[2]", port, catalog="hive", java=QUICK))
-        yield f"sc://127.0.0.1:{port}", folder
 
 
 @pytest.fixture

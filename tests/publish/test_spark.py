@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from spark_cluster import started
 
 from publish.spark_releases import ON_SPARK, tables, written
 from qblock.api import Release
@@ -220,11 +221,12 @@ def test_another_folder_of_the_schema_is_refused(client: Any, hive: tuple[str, P
     assert tables(client) == set()
 
 
-def test_a_catalog_in_memory_is_refused(client: Any, spark_url: str, hive: tuple[str, Path], tmp_path: Path) -> None:
+def test_a_catalog_in_memory_is_refused(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:
     release = on_spark(client, hive, tmp_path, people(30, 1))
-    spec = release.spec.path.read_text("utf-8").replace(hive[0], spark_url)
-    with pytest.raises(InputError, match="the catalog of this Spark server is in its memory"):
-        written(tmp_path / "spark.yaml", spec).plan()
+    with started(tmp_path, "in-memory") as url:
+        spec = release.spec.path.read_text("utf-8").replace(hive[0], url)
+        with pytest.raises(InputError, match="the catalog of this Spark server is in its memory"):
+            written(tmp_path / "spark.yaml", spec).plan()
 
 
 def test_readers_see_a_version_at_every_moment(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:

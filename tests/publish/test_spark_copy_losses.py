@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import Absent
 from spark_cluster import Cluster, own_cluster
 from warehouse.test_spark_losses import Killer
 
@@ -41,13 +39,8 @@ versions: {{joint: none}}
 
 @pytest.fixture(scope="module")
 def breakable() -> Iterator[Cluster]:
-    try:
-        with own_cluster("hive") as own:
-            yield own
-    except RuntimeError as error:
-        if "spark" in os.environ.get("QBLOCK_TEST_REQUIRE", "").split(","):
-            pytest.fail(str(error), pytrace=False)
-        raise Absent(str(error)) from None
+    with own_cluster("hive") as own:
+        yield own
 
 
 class Shares:

@@ -18,16 +18,22 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from marks.marks import found_in
-from spark_cluster import connect_server, free_port
+from spark_cluster import connect_server, free_port, home_or_absent
 
-from publish.spark_releases import ON_SPARK, home_or_absent, written
+from publish.spark_releases import ON_SPARK, written
 from qblock.api import Ledger
+from qblock.engines.spark.client import end
 
 pytestmark = pytest.mark.spark
 
 DRAW = random.Random(7)
 OFFSET = 48151600
 """Added to ages, which makes them unusual numbers."""
+LOGGED = {
+    "spark.sql.catalogImplementation": "hive",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+}
 
 
 def mark() -> str:
@@ -101,10 +107,11 @@ class Logged:
 @pytest.fixture
 def logged(tmp_path: Path) -> Iterator[Logged]:
     home, port = home_or_absent(), free_port()
-    (tmp_path / "events").mkdir()
+    events = tmp_path / "events"
+    events.mkdir()
     with ExitStack() as stack:
         process = stack.enter_context(
-            connect_server(home, tmp_path, "local[2]", port, catalog="hive", event_log=tmp_path / "events")
+            connect_server(home, tmp_path, "local[2]", port, LOGGED | {"spark.eventLog.dir": events.as_uri()})
         )
         # The client sends a token without TLS to this name alone.
         url = f"sc://localhost:{port}/;token={TOKEN}==;x-given={PARAMETER}"
@@ -151,7 +158,7 @@ def test_an_event_log_holds_no_secret_and_no_value(logged: Logged, postgresql_ur
     # What stands in a statement, or is given with it, is in the log: so nothing of the above may be in either.
     asked = "SELECT count(*) AS n FROM clinic.logged WHERE ill = :ill OR ill = '{}'"
     client.sql(asked.format(PLANTED[0]), {"ill": PLANTED[1]}).toArrow()
-    client.stop()
+    end(client)
     log = logged.log()
     assert {mark for _, _, mark in found_in(PLANTED, log)} == set(PLANTED)
     lines = [line for text in log.values() for line in text.splitlines() if line.startswith("{")]

@@ -12,12 +12,11 @@ import pyarrow as pa
 import pytest
 
 from publish.spark_releases import ON_SPARK, tables, written
-from publish.test_spark import on_spark, people, seen
+from publish.test_spark import on_spark, people
 from qblock.api import Release
 from qblock.engines.spark.catalog import SparkCatalog
 from qblock.errors import InputError, QblockError
 from qblock.publish.helpers import KINDS
-from qblock.publish.targets.spark_helpers import SparkHelpers
 
 pytestmark = pytest.mark.spark
 
@@ -237,31 +236,6 @@ def test_helper_views_get_other_names(client: Any, hive: tuple[str, Path], tmp_p
     assert "which" in tables(client)
     assert "people_version" not in tables(client)
     assert renamed.verify().problems == ()
-
-
-def test_a_version_of_an_earlier_program_has_none(
-    client: Any, hive: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release = on_spark(client, hive, tmp_path, people(300, 9))
-    with monkeypatch.context() as patch:
-        for name in ("stage", "copy", "finish"):
-            patch.setattr(SparkHelpers, name, lambda *given, **named: None)
-        release.publish()
-    client.sql("ALTER VIEW published.people SET TBLPROPERTIES ('comment' = 'qblock release people')")
-    before = seen(client)
-    assert release.verify().problems == ()
-    assert release.publish().status == "unchanged"
-    assert len(tables(client)) == 2
-    with pytest.raises(InputError, match="has no helper view people_columns"):
-        release.report()
-    with pytest.raises(InputError, match="has no helper views, which a report needs"):
-        release.report(internal=True, version=1)
-    assert release.publish(force=True).version == 2
-    assert shown(client) == 2
-    release.rollback(1)
-    assert seen(client) == before
-    assert [client.table(f"published.people_{kind}").count() for kind in KINDS if kind not in COMPUTED] == [0] * 5
-    assert release.verify().problems == ()
 
 
 def test_what_helper_views_would_show_is_what_was_staged(

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
-from spark_cluster import connect_server, free_port, spark_home
+from spark_cluster import connect_server, free_port, home_or_absent
 
 from qblock.cli.app import run
 from qblock.engines.faults import Unreachable
@@ -203,10 +203,8 @@ def test_what_a_killed_run_left_is_dropped_by_the_next(client: Any, spark_url: s
     client.sql("DROP SCHEMA qblock_staging_elsewhere_gone1234_0")
 
 
-def test_a_server_that_is_restarted_is_a_clear_error(spark_url: str, tmp_path: Path) -> None:
-    home, port = spark_home(), free_port()
-    if home is None:
-        pytest.skip("the server of QBLOCK_TEST_SPARK_URL is somebody else's")
+def test_a_server_that_is_restarted_is_a_clear_error(tmp_path: Path) -> None:
+    home, port = home_or_absent(), free_port()
     with ExitStack() as stack:
         process = stack.enter_context(connect_server(home, tmp_path, "local[1]", port))
         opened = stack.enter_context(closing(open_warehouse(f"sc://127.0.0.1:{port}/;x-secret=SECRET", Path())))
