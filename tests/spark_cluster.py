@@ -73,11 +73,10 @@ def started(folder: Path, catalog: str) -> Iterator[str]:
 def home_or_absent() -> Path:
     """The folder of the package of which a server is started. Skips where there is none, unless QBLOCK_TEST_REQUIRE
     names `spark`."""
-    missing = [name for name, has in (("Java", shutil.which("java")), (".venv-spark", spark_home())) if not has]
-    if importlib.util.find_spec("pyspark") is None:
-        missing.append("the package pyspark-client")
-    home = spark_home()
-    if missing or home is None:
+    home, client = spark_home(), importlib.util.find_spec("pyspark")
+    needs = {"Java": shutil.which("java"), ".venv-spark": home, "the package pyspark-client": client}
+    missing = [name for name, has in needs.items() if not has]
+    if home is None or missing:
         said = f"no Spark: {' and '.join(missing)} is absent; run make test-spark"
         if "spark" in os.environ.get("QBLOCK_TEST_REQUIRE", "").split(","):
             pytest.fail(said, pytrace=False)

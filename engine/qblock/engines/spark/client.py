@@ -108,14 +108,12 @@ class Client(Protocol):
 def connected(url: sa.URL) -> Client:
     """A session of its own on the server of a URL. Raises Unreachable, and InputError where the client is absent."""
     try:
+        _quiet()
         from pyspark.sql.connect.client import retries
         from pyspark.sql.connect.session import SparkSession as ConnectSession
         from pyspark.version import __version__
     except ImportError:
         raise InputError('Spark needs the package pyspark-client; install it: pip install "qblock[spark]"') from None
-    _quiet()
-    # It warns of pandas, which is not used, and that it asks no more, which is said.
-    warnings.filterwarnings("ignore", module=r"pyspark\.")
     address = (url.host or "", url.port or DEFAULT_PORT)
     try:
         # The client would try for minutes.
@@ -264,28 +262,30 @@ def whole(frame: Any) -> pa.Table:
 def borrowed(session: Any, name: str) -> Iterator[None]:
     """Ask something of a session that somebody else has: its client writes no errors meanwhile, which quote values, and
     a server is waited for only as long as it does something. name: of what is read, for messages."""
-    loggers = _quiet()
     # A classic one has the same attributes, and raises an error of its own where they are looked at.
     connect = type(session).__module__.startswith("pyspark.sql.connect.")
-    if connect:
-        session.registerProgressHandler(_moved)
-        _here.sessions.add(session)
-    try:
-        with warnings.catch_warnings(), explained([name]):
-            warnings.filterwarnings("ignore", module=r"pyspark\.")
-            yield
-    finally:
+    with warnings.catch_warnings():
+        loggers = _quiet()
         if connect:
-            _here.sessions.discard(session)
-            session.removeProgressHandler(_moved)
-        for logger in loggers:
-            logger.disabled = False
+            session.registerProgressHandler(_moved)
+            _here.sessions.add(session)
+        try:
+            with explained([name]):
+                yield
+        finally:
+            if connect:
+                _here.sessions.discard(session)
+                session.removeProgressHandler(_moved)
+            for logger in loggers:
+                logger.disabled = False
 
 
 def _quiet() -> list[Any]:
-    """Have the client write no errors; the loggers that did."""
+    """Have the client write no errors and no warnings; the loggers that did."""
     from pyspark.logger import PySparkLogger
 
+    # Of pandas, which is not used, and that it asks no more, which is said. It begins where it is imported.
+    warnings.filterwarnings("ignore", module=r"pyspark\.")
     loggers = [logger for logger in map(PySparkLogger.getLogger, LOGGERS) if not logger.disabled]
     for logger in loggers:
         logger.disabled = True
