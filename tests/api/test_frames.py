@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import qblock
+from qblock.errors import InputError, hide_tracebacks
 
 K1: list[dict[str, Any]] = [{"k_anonymity": {"k": 1}}]
 NULLS = {"hierarchy": "suppress", "nulls": "top"}
@@ -222,3 +223,23 @@ def test_no_frame_ends_in_anything_but_a_result_or_our_own_error(
         return
     assert found.rows == len(values)
     assert found.node.keys() == {name}
+
+
+class Lazy:
+    """A data frame that has whatever is asked of it, as Spark's of 4.2: a column, which is neither true nor false."""
+
+    def __getattr__(self, name: str) -> Any:
+        return LazyColumn()
+
+
+class LazyColumn:
+    def __bool__(self) -> bool:
+        raise ValueError("a column is neither true nor false")
+
+
+def test_an_error_about_a_frame_that_has_any_attribute_is_ours() -> None:
+    def refused(frame: Any) -> None:
+        raise InputError("the data frame has no column 'aeg'")
+
+    with pytest.raises(InputError, match="has no column"):
+        hide_tracebacks(refused)(Lazy())

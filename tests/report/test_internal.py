@@ -228,6 +228,19 @@ def test_a_kept_version_that_was_altered_is_not_reported(make_job: MakeJob) -> N
         read_report(job.spec, internal=True, version=1)
 
 
+def test_a_kept_version_whose_helper_views_were_dropped_is_not_reported(make_job: MakeJob) -> None:
+    job = visits(make_job, search={"node": [1, 0]}, privacy=[{"k_anonymity": {"k": 2}}])
+    job.run()
+    if job.engine == "duckdb":
+        (file,) = job.folder.rglob("v1.duckdb")
+        with duckdb.connect(str(file)) as connection:
+            connection.execute("DROP TABLE published.people_version")
+    else:
+        job.change("DELETE FROM qblock.shown_version")
+    with pytest.raises(InputError, match="version 1 of release people has no helper views, which a report needs"):
+        read_report(job.spec, internal=True, version=1)
+
+
 def test_problems_of_a_verification_are_said(make_job: MakeJob) -> None:
     job = visits(make_job)
     job.run()
