@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qblock import results
+from qblock.engines.given import in_its_session
 from qblock.errors import InputError, QblockError, hide_all_tracebacks
 from qblock.files import OwnFile
 from qblock.spec import Spec, load_spec, spec_of
@@ -37,6 +38,7 @@ def _explained(error: BaseException) -> QblockError | None:
 
 
 @partial(hide_all_tracebacks, explain=_explained)
+@in_its_session
 class Release:
     """One release. Nothing is opened until a method is called, and nothing stays open after it.
 
@@ -46,12 +48,15 @@ class Release:
     to wait for another run of the release.
     """
 
-    def __init__(self, spec: str | Path | Mapping[str, Any] | Spec, *, name_values: bool = False) -> None:
+    def __init__(
+        self, spec: str | Path | Mapping[str, Any] | Spec, *, name_values: bool = False, spark: Any = None
+    ) -> None:
         """spec: the path of a spec, or its keys and values as a mapping. name_values: whether errors may name values of
-        the source and keep what the database said: where nobody but who may see the data is shown them. Raises
-        InputError for a spec with errors.
+        the source and keep what the database said: where nobody but who may see the data is shown them. spark: the
+        session of Spark, classic or Connect, that the URL `spark:` means; None: the active one. Raises InputError for
+        a spec with errors.
         """
-        self.name_values = name_values
+        self.name_values, self.session = name_values, spark
         if isinstance(spec, Spec):
             self.spec = spec
         else:

@@ -11,7 +11,7 @@ from qblock.engines.adapter import Adapter
 from qblock.engines.engine import Engine
 from qblock.engines.session import Warehouse
 from qblock.errors import InputError
-from qblock.spec.urls import url_problem
+from qblock.spec.urls import OF_PROCESS, url_problem
 
 FOLDERS = (
     "duckdb",
@@ -45,7 +45,7 @@ def parse_url(url: str) -> sa.URL:
     if problem is not None:
         raise InputError(problem)
     try:
-        parsed = sa.make_url(url)
+        parsed = sa.make_url(url + "//" if url in OF_PROCESS else url)
     except (sa.exc.ArgumentError, ValueError):
         raise InputError(f"the database URL cannot be read; write {EXAMPLES}") from None
     engine_of(parsed).check_url(parsed)

@@ -18,7 +18,7 @@ class Spark(Engine):
     """The entry of Spark."""
 
     name = "spark"
-    schemes = ("sc",)
+    schemes = ("sc", "spark")
     title = "Spark"
     example = "sc://HOST:15002/;token=${TOKEN}"
     drivers = ("pyspark", "grpc")

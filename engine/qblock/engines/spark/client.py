@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import socket
+import sys
 import threading
 import time
 import warnings
@@ -18,11 +20,19 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.engines.faults import CLIENT, Unreachable, shown_url, while_reading
+from qblock.engines.given import GIVEN
 from qblock.engines.spark.adapter import explain_spark, quote_name
-from qblock.errors import InputError, QblockError
+from qblock.errors import InputError
 
 DEFAULT_PORT = 15002
 FORM = "write sc://HOST:15002/;token=${SPARK_TOKEN};use_ssl=true, each parameter as ;NAME=VALUE"
+
+
+OF_PROCESS = "spark"
+"""The scheme of `spark:`."""
+NONE = (
+    "spark: is the session of Spark that this process has, and it has none; write qblock.Release(SPEC, spark=session)"
+)
 
 
 def parameters(url: sa.URL) -> dict[str, str]:
@@ -54,7 +64,12 @@ def connect_url(url: sa.URL) -> str:
 
 def check_url(url: sa.URL) -> None:
     """Raise InputError for a URL that cannot be used; nothing of it is said."""
-    parameters(url)
+    if url.get_backend_name() != OF_PROCESS:
+        parameters(url)
+    elif url.host or url.username or url.database or url.query:
+        raise InputError(
+            f"the session of this process has no address: write spark: alone, or {FORM.removeprefix('write ')}"
+        )
 
 
 OLDEST = (4, 0)
@@ -106,38 +121,86 @@ class Client(Protocol):
 
 
 def connected(url: sa.URL) -> Client:
-    """A session of its own on the server of a URL. Raises Unreachable, and InputError where the client is absent."""
+    """A session of its own on the server of a URL, or beside the one that this process has (`spark:`). Raises
+    Unreachable, and InputError where there is no client, or no session."""
     try:
         _quiet()
-        from pyspark.sql.connect.client import retries
-        from pyspark.sql.connect.session import SparkSession as ConnectSession
-        from pyspark.version import __version__
     except ImportError:
         raise InputError('Spark needs the package pyspark-client; install it: pip install "qblock[spark]"') from None
-    address = (url.host or "", url.port or DEFAULT_PORT)
-    try:
-        # The client would try for minutes.
-        socket.create_connection(address, SECONDS).close()
-    except (OSError, UnicodeError):
-        raise Unreachable(f"database not reachable: {shown_url(url)}: no server answers there") from None
     session: Any = None
     try:
-        session = ConnectSession.builder.remote(connect_url(url)).create()
-        session.client.set_retry_policies([retries.DefaultPolicy(max_retries=3, initial_backoff=50, max_backoff=1000)])
-        session.registerProgressHandler(_moved)
-        _here.sessions.add(session)
+        session = beside(session_of_process()) if url.get_backend_name() == OF_PROCESS else _begun(url)
+        if not isinstance(session, ClassicClient):
+            session.registerProgressHandler(_moved)
+            _here.sessions.add(session)
         with _limited():
-            check_versions(session.version, __version__)
+            if url.get_backend_name() != OF_PROCESS:
+                from pyspark.version import __version__
+
+                check_versions(session.version, __version__)
             for name, value in SETTINGS.items():
                 session.conf.set(name, value)
-    except QblockError:
+    except BaseException as error:
         end(session)
+        if isinstance(error, drivers()):
+            raise explain_spark(error) from None
         raise
-    except drivers() as error:
-        if session is not None:
-            end(session)
-        raise explain_spark(error) from None
     return cast(Client, session)
+
+
+def _begun(url: sa.URL) -> Any:
+    """A session on the server of a URL."""
+    from pyspark.sql.connect.client import retries
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    try:
+        # The client would try for minutes.
+        socket.create_connection((url.host or "", url.port or DEFAULT_PORT), SECONDS).close()
+    except (OSError, UnicodeError):
+        raise Unreachable(f"database not reachable: {shown_url(url)}: no server answers there") from None
+    session: Any = ConnectSession.builder.remote(connect_url(url)).create()
+    session.client.set_retry_policies([retries.DefaultPolicy(max_retries=3, initial_backoff=50, max_backoff=1000)])
+    return session
+
+
+def session_of_process() -> Any:
+    """The session that the release was given, else the active one. Raises InputError where there is none."""
+    if GIVEN.get() is not None:
+        return GIVEN.get()
+    for name in ("pyspark.sql.connect.session", "pyspark.sql.session"):
+        # A program with a session has imported its module.
+        if name in sys.modules and (active := sys.modules[name].SparkSession.getActiveSession()) is not None:
+            return active
+    raise InputError(NONE)
+
+
+def is_connect(session: Any) -> bool:
+    """Whether a session is one of Spark Connect. A classic one has the same attributes, and raises an error of its own
+    where they are looked at."""
+    return any(of.__module__.startswith("pyspark.sql.connect.") for of in type(session).__mro__)
+
+
+def beside(session: Any) -> Any:
+    """A session of its own where another one is: settings and views of either are not the other's."""
+    if not is_connect(session):
+        return ClassicClient(session.newSession())
+    builder = copy.copy(session.client._builder)
+    # It may name the session, and would come to the same.
+    builder._params = {name: value for name, value in builder._params.items() if name != builder.PARAM_SESSION_ID}
+    return type(session)(connection=builder, userId=session.client._user_id)
+
+
+class ClassicClient:
+    """A classic session in place of one of Connect."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def stop(self) -> None:
+        """Nothing: the server is the process's own, and stops with its last session."""
 
 
 def check_versions(server: str, client: str) -> None:
@@ -262,8 +325,7 @@ def whole(frame: Any) -> pa.Table:
 def borrowed(session: Any, name: str) -> Iterator[None]:
     """Ask something of a session that somebody else has: its client writes no errors meanwhile, which quote values, and
     a server is waited for only as long as it does something. name: of what is read, for messages."""
-    # A classic one has the same attributes, and raises an error of its own where they are looked at.
-    connect = type(session).__module__.startswith("pyspark.sql.connect.")
+    connect = is_connect(session)
     with warnings.catch_warnings():
         loggers = _quiet()
         if connect:
@@ -320,6 +382,8 @@ def explained(reading: Sequence[str] = ()) -> Iterator[None]:
 def rows_of(client: Client, query: str, parameters: Mapping[str, Any]) -> Frame:
     """The rows of a query, which is sent once, with what is done with them. `sql` sends every statement at once, to see
     whether it is a command. parameters: by the names of the query's markers."""
+    if isinstance(client, ClassicClient):  # whose queries wait
+        return cast(Frame, client.sql(query, dict(parameters)))
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.functions import lit
     from pyspark.sql.connect.plan import SQL
