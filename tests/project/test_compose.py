@@ -52,7 +52,7 @@ def test_the_page_names_services_that_exist(commands: list[list[str]]) -> None:
 
 
 def test_the_page_asks_the_view_that_the_demo_publishes(commands: list[list[str]], tmp_path: Path) -> None:
-    publish = yaml.safe_load(write.spec_text(warehouse=False))["publish"]
+    publish = yaml.safe_load(write.spec_text(write.IN_POSTGRESQL))["publish"]
     environment = WAREHOUSE["environment"]
     assert commands[1][2:6] == ["psql", "-U", environment["POSTGRES_USER"], environment["POSTGRES_DB"]]
     assert f"FROM {publish['schema']}.{publish['view']} " in commands[1][-1]
@@ -77,7 +77,7 @@ def test_the_job_logs_in_where_the_warehouse_listens() -> None:
         environment["POSTGRES_PASSWORD"],
         environment["POSTGRES_DB"],
     )
-    assert yaml.safe_load(write.spec_text(warehouse=False))["source"]["url"] == "${WAREHOUSE_URL}"
+    assert yaml.safe_load(write.spec_text(write.IN_POSTGRESQL))["source"]["url"] == "${WAREHOUSE_URL}"
 
 
 def test_the_job_waits_until_the_warehouse_answers() -> None:

@@ -13,10 +13,12 @@ from rich.console import Console
 
 from qblock.cli.app import run
 from qblock.demo import run as demo_run
-from qblock.demo import write
+from qblock.demo import tables, write
 from qblock.demo.people import generate, next_month, next_week
 from qblock.demo.run import run_demo
-from qblock.demo.write import MADE, PRIVATE, PUBLISHED, WAREHOUSE, load_people, write_demo
+from qblock.demo.tables import load_people
+from qblock.demo.write import IN_POSTGRESQL, MADE, PRIVATE, PUBLISHED, WAREHOUSE, write_demo
+from qblock.engines.registry import parse_url
 from qblock.errors import InputError, QblockError
 from qblock.spec import load_spec
 
@@ -57,7 +59,7 @@ def test_the_spec_is_valid_and_finds_its_hierarchies(tmp_path: Path) -> None:
 def test_the_spec_of_postgresql_takes_its_url_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    demo = write_demo(tmp_path, rows=10, warehouse=False)
+    demo = write_demo(tmp_path, rows=10, place=IN_POSTGRESQL)
     assert demo.warehouse is None
     assert not (tmp_path / WAREHOUSE).exists()
     monkeypatch.setenv("WAREHOUSE_URL", "postgresql://somebody@example.invalid/census")
@@ -79,7 +81,7 @@ def test_what_was_published_of_an_earlier_demos_people_goes_with_them(tmp_path: 
     (tmp_path / PUBLISHED).write_text("of an earlier demo")
     (tmp_path / PRIVATE).mkdir()
     (tmp_path / PRIVATE / "notes").write_text("of an earlier demo")
-    write_demo(tmp_path, rows=10, warehouse=False)
+    write_demo(tmp_path, rows=10, place=IN_POSTGRESQL)
     assert (tmp_path / PUBLISHED).exists()
     assert (tmp_path / PRIVATE).exists()
     write_demo(tmp_path, rows=10)
@@ -156,6 +158,35 @@ def test_the_demo_goes_on_in_postgresql(
         assert f"Month 2: 39 people join, 39 leave, 4 change salary. {said_of_month}" in said
 
 
+@pytest.mark.spark
+def test_the_demo_reads_spark_and_begins_again(
+    spark_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from qblock.engines.spark.client import connected, end
+
+    monkeypatch.setattr(demo_run, "MONTHS", 2)
+    # A table that is sent in parts.
+    monkeypatch.setattr("qblock.engines.spark.session.PART_BYTES", 16 << 10)
+    monkeypatch.setenv("WAREHOUSE_URL", spark_url)
+    client = connected(parse_url(spark_url))
+    for seed in ("1", "2"):
+        assert run(["demo", str(tmp_path), "--rows", "1000", "--seed", seed, "--url", spark_url]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "1,000 rows as main.census" in said
+        assert "1,000 invented people are in Spark, table census.people" in said
+        assert "version 2 is published: 1,0" in said
+        assert f"export WAREHOUSE_URL={spark_url} duckdb " in said
+        client.sql("REFRESH TABLE census.people")  # a session remembers the files of a table
+        rows = client.sql("SELECT * FROM census.people ORDER BY person_id").toArrow().to_pylist()
+        assert rows == next_month(generate(1000, int(seed)), 2, int(seed)).people.sort_by("person_id").to_pylist()
+    assert run(["verify", str(tmp_path / "release.yaml")]) == 0
+    client.sql("COMMENT ON TABLE census.people IS 'mine'")
+    with pytest.raises(InputError, match=r"census\.people is not the demo's"):
+        load_people(spark_url, rows=10)
+    client.sql("DROP SCHEMA census CASCADE")
+    end(client)
+
+
 @pytest.mark.parametrize("name", [*MADE, "release.yaml", "hierarchies/age.csv"])
 def test_a_file_that_is_not_the_demos_is_left_alone(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -179,7 +210,7 @@ def test_a_spec_edited_since_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_demo_in_postgresql_does_not_make_a_warehouse_file_of_the_folder_its_own(tmp_path: Path) -> None:
-    write_demo(tmp_path, rows=10, warehouse=False)
+    write_demo(tmp_path, rows=10, place=IN_POSTGRESQL)
     (tmp_path / WAREHOUSE).write_text("mine")
     with pytest.raises(InputError, match="not the demo's"):
         write_demo(tmp_path, rows=10)
@@ -202,7 +233,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_postgresql_gets_the_same_people_and_again(postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write, "CHUNK", 64)
+    monkeypatch.setattr(tables, "CHUNK", 64)
     load_people(postgresql_url, rows=40, seed=9)
     load_people(postgresql_url, rows=150, seed=5)
     with psycopg.connect(postgresql_url) as connection:
@@ -229,15 +260,17 @@ def test_a_fault_of_postgresql_tells_the_table_and_no_password(postgresql_url: s
 
 
 @pytest.mark.parametrize(
-    "url", ["duckdb:///people.duckdb", "sc://host:15002/;token=hush", "nonsense", "postgresql://u:hush@h:port/d"]
+    "url", ["duckdb:///people.duckdb", "spark:", "sc:///;token=hush", "nonsense", "postgresql://u:hush@h:port/d"]
 )
-def test_a_url_that_is_not_of_postgresql_is_refused(url: str) -> None:
-    with pytest.raises(InputError, match=r"not one of PostgreSQL|cannot be read|port of the") as caught:
+def test_a_url_of_another_engine_is_refused(url: str) -> None:
+    with pytest.raises(
+        InputError, match=r"not one of PostgreSQL or Spark|names no host|cannot be read|port of the"
+    ) as caught:
         load_people(url, rows=10)
     assert "hush" not in str(caught.value)
 
 
 def test_nothing_is_written_for_a_url_of_another_engine(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not one of PostgreSQL"):
-        run_demo(tmp_path / "demo", rows=1000, seed=1, url="sc://host:15002", console=Console())
+        run_demo(tmp_path / "demo", rows=1000, seed=1, url="duckdb:///people.duckdb", console=Console())
     assert not (tmp_path / "demo").exists()

@@ -17,7 +17,7 @@ from publish.spark_releases import same_keys
 from publish.three_engines import Three, searched
 from qblock.api import audit
 from qblock.demo.people import generate, hierarchies, next_week
-from qblock.demo.write import spec_text
+from qblock.demo.write import IN_POSTGRESQL, spec_text
 from qblock.engines.duckdb.adapter import DuckdbAdapter
 from qblock.engines.postgresql.adapter import PostgresqlAdapter
 
@@ -125,7 +125,7 @@ def test_people_of_the_demo(three: Three, recoding: str, weeks: int, monkeypatch
     same_keys(monkeypatch)
     for facts in (DuckdbAdapter, PostgresqlAdapter):
         monkeypatch.setattr(facts, "keeps_secrets", False)
-    spec = yaml.safe_load(spec_text(False))
+    spec = yaml.safe_load(spec_text(IN_POSTGRESQL))
     for part in ("version", "release", "source", "publish"):
         del spec[part]
     del spec["search"]["box"]

@@ -43,6 +43,6 @@ def test_the_first_hour(
             printed = flat(capfd.readouterr().out)
             assert not [one for one in said if flat(one) not in printed], (line, printed)
             commands += 1
-    assert commands == 8
+    assert commands == 9
     assert "published.stays" in Path("report.html").read_text("utf-8")
     shutil.rmtree(folder)

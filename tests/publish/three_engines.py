@@ -13,7 +13,7 @@ import yaml
 
 from publish.spark_releases import ON_SPARK, written
 from qblock.api import Release
-from qblock.demo.write import load_table
+from qblock.demo.tables import load_table
 
 SEEN = ("status", "version", "node", "rows", "suppressed", "digest", "tightest", "optimality", "boxes", "waiting")
 """What a run says, but for where and when it was, and of which ledger."""

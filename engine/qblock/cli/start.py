@@ -53,7 +53,8 @@ def demo(
     rows: Annotated[int, typer.Option(min=1000, help="How many people to make up.")] = 50_000,
     seed: Annotated[int, typer.Option(help="Another seed makes up other people.")] = 1,
     url: Annotated[
-        str | None, typer.Option(help="A PostgreSQL database to write the people to, instead of a DuckDB file.")
+        str | None,
+        typer.Option(help="A database of PostgreSQL, or a Spark server, for the people: no DuckDB file."),
     ] = None,
 ) -> None:
     """Make up people and publish them, explaining each step.

@@ -1,2 +1,2 @@
-"""The demo: invented census-like people, their hierarchies and a release spec, in a folder or in PostgreSQL; and the
-package's examples."""
+"""The demo: invented census-like people, their hierarchies and a release spec, in a folder, in PostgreSQL or
+on Spark; and the package's examples."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from qblock.demo.people import Change, generate, next_month
-from qblock.demo.write import Demo, load_people, load_table, postgresql_address, write_demo, write_warehouse
+from qblock.demo.tables import load_people, load_table, place_of
+from qblock.demo.write import IN_FOLDER, Demo, write_demo, write_warehouse
 from qblock.engines.duckdb import dialect as duckdb_session
 from qblock.engines.engine import database_file
+from qblock.engines.faults import shown_url
 from qblock.engines.postgresql import session as postgresql_session
-from qblock.engines.registry import parse_url
+from qblock.engines.registry import engine_of, parse_url
 from qblock.ledger.history import history
 from qblock.release.apply import release
 from qblock.release.result import waiting_words
@@ -38,15 +41,15 @@ WHY_WAIT = "People who left go ten at a time from a group: a difference of a few
 
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
     """Write people, hierarchies and spec into a folder, release them, and print what was asked, done and satisfied."""
-    if url is not None:
-        postgresql_address(url)  # before a folder is written that nothing would come of
-    demo = write_demo(directory, rows, seed, warehouse=url is None)
+    # A wrong URL is named before a folder is written that nothing would come of.
+    place = IN_FOLDER if url is None else place_of(url)
+    demo = write_demo(directory, rows, seed, place)
     environment = dict(os.environ)
     if url is not None:
         load_people(url, rows, seed)
         environment["WAREHOUSE_URL"] = url
     spec = load_spec(demo.spec, environment)
-    where = str(demo.warehouse) if demo.warehouse is not None else "the PostgreSQL database"
+    where = demo.warehouse if url is None else engine_of(parse_url(url)).title
     with console.status("Making a table and publishing it"):
         fields = release(spec, force=True).to_dict()
     _show_published(spec, fields, console)
@@ -67,8 +70,10 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         people, shown = month.people, _month(spec, demo, month, number, url, shown, console)
     _say(console, WHY_WAIT)
     _head(console, "6. Now you", "")
+    # The spec names its server by this variable.
+    address = [] if url is None else [f"export WAREHOUSE_URL={shlex.quote(shown_url(parse_url(url)))}"]
     # Not wrapped, so that they can be copied.
-    for command in (query_command(spec), f"qblock release {demo.spec}", f"qblock verify {demo.spec}"):
+    for command in (*address, query_command(spec), f"qblock release {demo.spec}", f"qblock verify {demo.spec}"):
         console.print(f"   {command}", soft_wrap=True)
 
 

@@ -1,4 +1,4 @@
-"""Writes the demo: its folder with the DuckDB warehouse, hierarchies and release spec, and its table in PostgreSQL."""
+"""Writes the demo's folder: the DuckDB warehouse, hierarchies and the release spec."""
 
 from __future__ import annotations
 
@@ -12,24 +12,15 @@ from pathlib import Path
 from string import Template
 
 import duckdb
-import psycopg
 import pyarrow as pa
-import pyarrow.csv
-import sqlalchemy as sa
-from psycopg import sql
-from sqlalchemy.schema import CreateSchema, CreateTable, DropTable, SetTableComment
 
 from qblock.demo.people import ROWS, SEED, WORDS, generate, hierarchies
 from qblock.engines.duckdb import dialect as duckdb_session
 from qblock.engines.duckdb.faults import explain_duckdb
-from qblock.engines.postgresql import ENGINE as POSTGRESQL
-from qblock.engines.postgresql.faults import explain_postgresql
-from qblock.engines.postgresql.session import create_engine
-from qblock.engines.registry import engine_of, parse_url
 from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import store_of
 from qblock.resources import sql_text
-from qblock.spec import Spec, read_spec
+from qblock.spec import read_spec
 
 WAREHOUSE = "census.duckdb"
 PUBLISHED, PRIVATE = "published.duckdb", "qblock"
@@ -39,21 +30,26 @@ SPEC = "release.yaml"
 RECORD = ".qblock-demo.json"
 """Lists what the demo wrote or had the job write, with the digest of the files that a person may edit."""
 
-IN_DUCKDB = {
-    "source": f"duckdb:///{WAREHOUSE}",
-    "table": "main.people",
-    # DuckDB names the file's catalog after the file, and cannot tell a schema of the same name from it.
-    "publish": f'url: "duckdb:///{PUBLISHED}", schema: main, view: census',
-}
-IN_POSTGRESQL = {
-    "source": "${WAREHOUSE_URL}",
-    "table": "census.people",
-    "publish": "schema: published, view: census",
-}
 SCHEMA, TABLE = "census", "people"
-MARK = "invented people, written by qblock demo"
-"""The comment by which a table is known to be the demo's own."""
-CHUNK = 100_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the people are. source, table, publish: of the spec; files: what is in the folder besides texts."""
+
+    source: str
+    table: str
+    publish: str
+    files: tuple[str, ...] = ()
+
+
+# DuckDB names the file's catalog after the file, and cannot tell a schema of the same name from it.
+_IN_FILE = f'url: "duckdb:///{PUBLISHED}", schema: main, view: census'
+_ON_SERVER = "${WAREHOUSE_URL}", f"{SCHEMA}.{TABLE}"
+IN_FOLDER = Place(f"duckdb:///{WAREHOUSE}", f"main.{TABLE}", _IN_FILE, MADE)
+IN_POSTGRESQL = Place(*_ON_SERVER, "schema: published, view: census")
+# A release on Spark would need two folders of the cluster that only some may read.
+IN_SPARK = Place(*_ON_SERVER, _IN_FILE, (PUBLISHED, PRIVATE))
 
 
 @dataclass(frozen=True)
@@ -65,35 +61,36 @@ class Demo:
     warehouse: Path | None
 
 
-def spec_text(warehouse: bool = True) -> str:
-    """The release spec, for the DuckDB file of the folder or (False) for the PostgreSQL that WAREHOUSE_URL names."""
+def spec_text(place: Place = IN_FOLDER) -> str:
+    """The release spec; that of a server names it WAREHOUSE_URL."""
     template = Template(Path(__file__).with_name("release.yaml.template").read_text("utf-8"))
-    return template.substitute(IN_DUCKDB if warehouse else IN_POSTGRESQL, salaries=", ".join(WORDS.salaries))
+    return template.substitute(vars(place), salaries=", ".join(WORDS.salaries))
 
 
-def write_demo(directory: Path, rows: int = ROWS, seed: int = SEED, *, warehouse: bool = True) -> Demo:
-    """Write census.duckdb (unless `warehouse` is False), hierarchies/*.csv and release.yaml into a folder.
+def write_demo(directory: Path, rows: int = ROWS, seed: int = SEED, place: Place = IN_FOLDER) -> Demo:
+    """Write census.duckdb (where the people are in the folder), hierarchies/*.csv and release.yaml.
 
     Files of an earlier demo are rewritten, and what was published of its people, with its ledger and crosswalk, is
     removed: they are evidence about people who are there no more. Raises InputError, before anything is written, where
     the folder holds a file of one of these names that is not the demo's or was edited since, or the ledger of another
     release.
     """
-    people = generate(rows, seed) if warehouse else None
-    texts = {f"hierarchies/{name}.csv": text for name, text in hierarchies().items()} | {SPEC: spec_text(warehouse)}
+    people = generate(rows, seed) if WAREHOUSE in place.files else None
+    texts = {f"hierarchies/{name}.csv": text for name, text in hierarchies().items()} | {SPEC: spec_text(place)}
     path = directory / WAREHOUSE if people is not None else None
     with _filesystem(directory):
         known = _known(directory)
-        _check(directory, known, texts, path)
+        _check(directory, known, texts, place.files)
         for name, text in texts.items():
             _write_text(directory / name, text)
         record: dict[str, str | None] = {name: _digest(text.encode()) for name, text in texts.items()}
-        record |= dict.fromkeys(name for name in MADE if path is not None or name in known)
+        record |= dict.fromkeys(name for name in MADE if name in place.files or name in known)
         _write_text(directory / RECORD, json.dumps(record, indent=1) + "\n")
-        if people is not None and path is not None:
+        if PUBLISHED in place.files:
             (directory / PUBLISHED).unlink(missing_ok=True)
-            if (directory / PRIVATE).exists():
-                shutil.rmtree(directory / PRIVATE)
+        if PRIVATE in place.files and (directory / PRIVATE).exists():
+            shutil.rmtree(directory / PRIVATE)
+        if path is not None and people is not None:
             write_warehouse(path, people)
     return Demo(directory, directory / SPEC, path)
 
@@ -125,9 +122,9 @@ def _log(path: Path) -> Path:
     return path.with_name(f"{path.name}.wal")
 
 
-def _check(directory: Path, known: dict[str, str | None], texts: dict[str, str], warehouse: Path | None) -> None:
+def _check(directory: Path, known: dict[str, str | None], texts: dict[str, str], files: tuple[str, ...]) -> None:
     """Refuse to overwrite what a person made. A text that is already what will be written was left by a crash."""
-    for name in MADE if warehouse is not None else ():
+    for name in files:
         if (directory / name).exists() and name not in known:
             raise InputError(f"{directory / name} is not the demo's; name another folder, or move it away")
     for name, text in texts.items():
@@ -135,11 +132,12 @@ def _check(directory: Path, known: dict[str, str | None], texts: dict[str, str],
         if path.exists() and _digest(path.read_bytes()) not in (known.get(name), _digest(text.encode())):
             what = "was edited since the demo wrote it" if name in known else "is not a file of the demo"
             raise InputError(f"{path} {what}; name another folder, or move it away")
-    if warehouse is not None:
-        _check_ledger(read_spec(texts[SPEC], directory / SPEC), directory / PRIVATE)
+    if PRIVATE in files:
+        _check_ledger(directory / PRIVATE)
 
 
-def _check_ledger(spec: Spec, folder: Path) -> None:
+def _check_ledger(folder: Path) -> None:
+    spec = read_spec(spec_text(), folder.parent / SPEC)
     place = store_of(spec)
     if not place.exists:
         return
@@ -170,67 +168,3 @@ def _filesystem(directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise QblockError(f"the demo cannot be written to {directory}: {error.strerror or error}") from error
-
-
-def load_people(url: str, rows: int = ROWS, seed: int = SEED, *, schema: str = SCHEMA, table: str = TABLE) -> None:
-    """Write the people to a table, in one transaction; the demo's own table of an earlier run is rewritten.
-
-    url: a SQLAlchemy URL of PostgreSQL. Raises InputError for another URL, or where the table is not the demo's;
-    QblockError for a fault of the database.
-    """
-    postgresql_address(url)  # wrong ones are named before people are made up
-    load_table(url, generate(rows, seed), schema=schema, table=table)
-
-
-def load_table(url: str, people: pa.Table, *, schema: str = SCHEMA, table: str = TABLE) -> None:
-    """`load_people` with people that are there already (`generate`)."""
-    address = postgresql_address(url)
-    try:
-        engine = create_engine(address)
-        with engine.begin() as connection:
-            _make(connection, schema, table, people.schema)
-            driver = connection.connection.driver_connection
-            assert isinstance(driver, psycopg.Connection)
-            _copy(driver, schema, table, people)
-    except (sa.exc.DBAPIError, psycopg.Error) as error:
-        fault = explain_postgresql(error, address)
-        raise type(fault)(f"the people cannot be written to {schema}.{table}: {fault}") from error
-
-
-def postgresql_address(url: str) -> sa.URL:
-    """The address of a database of PostgreSQL. Raises InputError for another URL."""
-    address = parse_url(url)
-    if engine_of(address) is not POSTGRESQL:
-        raise InputError("the demo's URL is not one of PostgreSQL; write postgresql://USER:PASSWORD@HOST/DATABASE")
-    return address.set(drivername="postgresql+psycopg")
-
-
-def _make(connection: sa.Connection, schema: str, name: str, columns: pa.Schema) -> None:
-    inspector = sa.inspect(connection)
-    if not inspector.has_schema(schema):  # CREATE SCHEMA IF NOT EXISTS needs the privilege even where it does nothing
-        connection.execute(CreateSchema(schema))
-    types = {pa.int64(): sa.BigInteger, pa.int16(): sa.SmallInteger}
-    table = sa.Table(
-        name,
-        sa.MetaData(),
-        *(sa.Column(c.name, types.get(c.type, sa.Text), nullable=False) for c in columns),
-        schema=schema,
-        comment=MARK,
-    )
-    if inspector.has_table(name, schema=schema):
-        if inspector.get_table_comment(name, schema=schema)["text"] != MARK:
-            raise InputError(f"table {schema}.{name} is not the demo's; name another schema or table")
-        connection.execute(DropTable(table))
-    connection.execute(CreateTable(table))
-    connection.execute(SetTableComment(table))
-
-
-def _copy(driver: psycopg.Connection, schema: str, table: str, people: pa.Table) -> None:
-    statement = sql.SQL("COPY {} FROM STDIN (FORMAT csv)").format(sql.Identifier(schema, table))
-    options = pyarrow.csv.WriteOptions(include_header=False)
-    plain = pa.schema([(c.name, pa.string() if pa.types.is_dictionary(c.type) else c.type) for c in people.schema])
-    with driver.cursor() as cursor, cursor.copy(statement) as copy:
-        for start in range(0, len(people), CHUNK):
-            buffer = pa.BufferOutputStream()
-            pyarrow.csv.write_csv(people.slice(start, CHUNK).cast(plain), buffer, options)
-            copy.write(memoryview(buffer.getvalue()))
