@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qblock.profiling.ranges import Interval, kept_edges
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
+from qblock.profiling.profiles import Table
+from qblock.profiling.ranges import Interval, kept_edges, people_where
 from qblock.spec import Suppress, load_spec
 from qblock.spec.sources import Edges, HierarchySource, Ranges
 
@@ -96,3 +101,23 @@ def test_each_range_that_is_kept_is_large_enough(children: list[int], edges: set
         assert min(people(low, edge), people(edge, high)) < least or any(
             people(one, high) < least for one in given_edges if one > edge and (high is None or one < high)
         )
+
+
+@pytest.mark.parametrize("people", [(), ("who",), ("who", "card")])
+def test_people_are_counted_as_a_loop_over_rows_counts_them(warehouse: Any, people: tuple[str, ...]) -> None:
+    draw = random.Random(31)
+    columns: dict[str, list[Any]] = {
+        "age": [draw.choice([None, *range(90)]) for _ in range(300)],
+        "who": [draw.choice([None, *range(40)]) for _ in range(300)],
+        "card": [draw.choice(["", None, *"abcdefghijklm"]) for _ in range(300)],
+    }
+    ages = columns["age"]
+    opened = open_warehouse(warehouse("people", columns), Path.cwd())
+    with closing(opened), opened.snapshot() as session:
+        table = Table(session, TableName.parse("people"))
+        age = table.value(table.columns["age"])
+        counted = people_where(table, {"old": age >= 80, "young": age < 3, "nobody": age > 99}, people)
+    for name, low, high in (("old", 80, 99), ("young", 0, 2), ("nobody", 100, 999)):
+        rows = [i for i, value in enumerate(ages) if value is not None and low <= value <= high]
+        persons = [{columns[column][i] for i in rows} - {None} for column in people]
+        assert counted[name] == min(map(len, persons), default=len(rows))

@@ -83,9 +83,14 @@ def decides(one: list[Any], other: list[Any]) -> bool:
     return all(len(reasons) == 1 for reasons in values.values())
 
 
+@pytest.mark.parametrize("few", [10_000, 40])
 @pytest.mark.parametrize("seed", range(8))
-def test_what_decides_what_is_what_a_loop_over_rows_tells(warehouse: Any, seed: int) -> None:
-    """NULL is a value; what would be so by chance, or is a copy of what comes first, is not reported."""
+def test_what_decides_what_is_what_a_loop_over_rows_tells(
+    warehouse: Any, monkeypatch: pytest.MonkeyPatch, seed: int, few: int
+) -> None:
+    """NULL is a value; what would be so by chance, or is a copy of what comes first, is not reported. few: rows that
+    are looked at before all are, which change nothing."""
+    monkeypatch.setattr(derived, "FEW_ROWS", few)
     draw = random.Random(seed)
     columns: dict[str, list[Any]] = {
         f"m{i}": [draw.choice([None, *range(draw.randrange(11, 15))]) for _ in range(ROWS)] for i in range(3)

@@ -269,6 +269,20 @@ SOURCE: tuple[Mutation, ...] = (
         tests=("tests/cli/test_init_approximate.py::test_what_is_proposed_is_what_exact_counts_propose",),
     ),
     Mutation(
+        "profile: what a few rows do not contradict is taken for all",
+        "profiling/derived.py",
+        "for most in (FEW_ROWS, None) if rows >=",
+        "for most in (FEW_ROWS,) if rows >=",
+        tests=("tests/cli/test_init_derived.py::test_what_decides_what_is_what_a_loop_over_rows_tells",),
+    ),
+    Mutation(
+        "profile: ends count rows whose person is not known",
+        "profiling/ranges.py",
+        ".where(person.is_not(None))",
+        "",
+        tests=("tests/cli/test_init_counts.py::test_people_are_counted_as_a_loop_over_rows_counts_them",),
+    ),
+    Mutation(
         "quarantine: rows that wait are counted out and published",
         "source/open.py",
         "released, scanned = without_uncovered(admitted, quasi), without_uncovered(stored, quasi)",

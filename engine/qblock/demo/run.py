@@ -71,10 +71,15 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
     _say(console, WHY_WAIT)
     _head(console, "6. Now you", "")
     # The spec names its server by this variable.
-    address = [] if url is None else [f"export WAREHOUSE_URL={shlex.quote(shown_url(parse_url(url)))}"]
+    address = [] if url is None else [f"export WAREHOUSE_URL={_as_given(url)}"]
     # Not wrapped, so that they can be copied.
     for command in (*address, query_command(spec), f"qblock release {demo.spec}", f"qblock verify {demo.spec}"):
         console.print(f"   {command}", soft_wrap=True)
+
+
+def _as_given(url: str) -> str:
+    """A URL for a command line, where all of it may be shown."""
+    return shlex.quote(url) if shown_url(parse_url(url)) == url else "URL  # that of --url"
 
 
 def _show_published(spec: Spec, fields: dict[str, Any], console: Console) -> None:

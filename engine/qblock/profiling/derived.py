@@ -18,6 +18,8 @@ LEAST_ROWS = 100
 """In fewer, columns depend on each other by chance."""
 MOST_READ = 500_000_000
 """Values that are compared; of a table with more the columns further to the right are not looked at."""
+FEW_ROWS, MANY = 10_000, 10
+"""Rows of a table of MANY times as many that are looked at before all are."""
 SURE = 20
 """Rows that would have shown it, had the columns nothing to do with each other."""
 LEAST_CORRELATION = 0.99999
@@ -58,7 +60,7 @@ def _recoded(columns: Sequence[Proposal], rows: int, people: int, table: Table) 
         (p.name, name)
         for p in ordered
         if people - _groups(p) >= SURE
-        for name in _decided_by(p, [column for column in ordered if column is not p], table)
+        for name in _decided_by(p, [column for column in ordered if column is not p], rows, table)
     }
     spread = _spread([p for p in ordered if any(p.name == name for _, name in decided)], rows, table)
     reasons: dict[str, str] = {}
@@ -81,22 +83,29 @@ def _recoded(columns: Sequence[Proposal], rows: int, people: int, table: Table) 
     return reasons
 
 
-def _decided_by(p: Proposal, candidates: Sequence[Proposal], table: Table) -> list[str]:
-    """The columns that have one value, or none, wherever this one has one."""
+def _decided_by(p: Proposal, candidates: Sequence[Proposal], rows: int, table: Table) -> list[str]:
+    """The columns that have one value, or none, wherever this one has one. What a few rows contradict, whichever they
+    are, is not asked of all."""
     candidates = [column for column in candidates if _groups(column) <= _groups(p)]
-    if not candidates:
-        return []
+    for most in (FEW_ROWS, None) if rows >= MANY * FEW_ROWS else (None,):
+        if candidates:
+            candidates = _decided_in(p, candidates, most, table)
+    return [column.name for column in candidates]
+
+
+def _decided_in(p: Proposal, candidates: Sequence[Proposal], most: int | None, table: Table) -> list[Proposal]:
+    """`_decided_by` in so many rows of the table, or (None) in all; one statement."""
+    values = [_value(column, table).label(f"c{i}") for i, column in enumerate([p, *candidates])]
+    rows = sa.select(*values).select_from(table.relation).limit(most).subquery("qblock_rows")
+    by, *others = rows.c
     columns = []
-    for i, column in enumerate(candidates):
-        value = _value(column, table)
+    for value in others:
         there = sa.func.count(value)
         same = (sa.func.min(value) == sa.func.max(value)) & (there == sa.func.count())
-        columns.append(sa.case((same | (there == 0), 1), else_=0).label(f"same_{i}"))
-    grouped = sa.select(*columns).select_from(table.relation).group_by(_value(p, table))
-    groups = grouped.subquery("qblock_groups")
-    same_everywhere = [sa.func.min(groups.c[f"same_{i}"]).label(f"same_{i}") for i in range(len(candidates))]
-    answer = table.row(same_everywhere, of=groups)
-    return [column.name for i, column in enumerate(candidates) if answer[f"same_{i}"] == 1]
+        columns.append(sa.case((same | (there == 0), 1), else_=0).label(value.name))
+    groups = sa.select(*columns).group_by(by).subquery("qblock_groups")
+    answer = table.row([sa.func.min(same).label(same.name) for same in groups.c], of=groups)
+    return [column for column, value in zip(candidates, others, strict=True) if answer[value.name] == 1]
 
 
 def _spread(columns: Sequence[Proposal], rows: int, table: Table) -> dict[str, float]:

@@ -39,7 +39,7 @@ def with_ends(
     proposals: Sequence[Proposal], table: Table, rows: int, people: Sequence[str], least: int
 ) -> list[Proposal]:
     """The proposals, with bottom and top coding of ranges where values lie beyond the 1st or the 99th percentile,
-    rounded outward to the least width; two statements, whose answers are as large as the spec.
+    rounded outward to the least width; statements whose answers are as large as the spec.
 
     people: columns that may say who a row is about; least: the people whom an end label must stand for, whichever of
     these columns it is. No end is the least or the greatest value, unless that is a multiple of the width.
@@ -70,21 +70,21 @@ def _of_cells(p: Proposal) -> Proposal:
     return p
 
 
-def _people_where(
+def people_where(
     table: Table, conditions: Mapping[Key, sa.ColumnElement[bool]], people: Sequence[str]
 ) -> dict[Key, int]:
     """How many people the rows are of that meet each condition, whichever of these columns says so; rows where none
-    does."""
+    does. A statement for each column: Spark repeats every row for each of several distinct counts."""
     if not conditions:
         return {}
-    who = [table.value(table.columns[name]) for name in people]
-    figures = []
-    for i, condition in enumerate(conditions.values()):
-        counts = [sa.func.count(sa.case((condition, 1)))]
-        counts += [sa.func.count(sa.distinct(sa.case((condition, person)))) for person in who]
-        figures.append((sa.func.least(*counts) if who else counts[0]).label(f"n{i}"))
-    row = table.row(figures)
-    return {key: row[f"n{i}"] for i, key in enumerate(conditions)}
+    met = {f"n{i}": sa.case((condition, 1)) for i, condition in enumerate(conditions.values())}
+    rows = [] if people else [table.row([sa.func.count(case).label(name) for name, case in met.items()])]
+    for person in (table.value(table.columns[name]) for name in people):
+        in_any_row = [sa.func.max(case).label(name) for name, case in met.items()]
+        of_people = sa.select(*in_any_row).select_from(table.relation).where(person.is_not(None)).group_by(person)
+        of = of_people.subquery("people")
+        rows.append(table.row([sa.func.count(of.c[name]).label(name) for name in met], of))
+    return {key: min(row[name] for row in rows) for name, key in zip(met, conditions, strict=True)}
 
 
 def _percentiles(table: Table, ranged: Sequence[Proposal], outer: float) -> dict[str, tuple[Fraction, Fraction]]:
@@ -129,7 +129,7 @@ def _settled(
                     at: sa.ColumnClause[Any] = sa.literal_column(decimal_text(cut))
                     beyond[p.name, side, cut] = value >= at if side else value < at
     ends: dict[str, list[Fraction | None]] = {}
-    for (name, side, cut), count in _people_where(table, beyond, people).items():
+    for (name, side, cut), count in people_where(table, beyond, people).items():
         of = ends.setdefault(name, [None, None])
         if of[side] is None and count >= least:
             of[side] = cut
@@ -154,7 +154,7 @@ def _coded(p: Proposal, widths: list[Fraction], low: Fraction | None, high: Frac
 
 
 def with_edges(proposals: Sequence[Proposal], table: Table, people: Sequence[str], least: int) -> list[Proposal]:
-    """The proposals, where each range between edges stands for enough people; one statement.
+    """The proposals, where each range between edges stands for enough people.
 
     people: columns that may say who a row is about; least: the people whom a label must stand for, whichever of these
     columns it is. A column with a single range left is one of `*` alone, and gets no edges.
@@ -167,7 +167,7 @@ def with_edges(proposals: Sequence[Proposal], table: Table, people: Sequence[str
             above = value >= sa.literal_column(str(low))
             inside[p.name, (low, high)] = above if high is None else above & (value < sa.literal_column(str(high)))
     counted: dict[str, dict[Interval, int]] = {}
-    for (name, interval), count in _people_where(table, inside, people).items():
+    for (name, interval), count in people_where(table, inside, people).items():
         counted.setdefault(name, {})[interval] = count
     settled = []
     for p in proposals:

@@ -52,10 +52,14 @@ def sample(table: Table, rows: int, columns: Sequence[str], people: Sequence[str
     if not names:
         return Sample()
     texts = [session.text_of(table.value(known[n]), known[n].kind) for n in names]
-    query = sa.select(*(text.label(f"c{i}") for i, text in enumerate(texts))).select_from(table.relation)
+    labelled = [text.label(f"c{i}") for i, text in enumerate(texts)]
+    query = sa.select(*labelled).select_from(table.relation)
     if rows > MOST_ROWS:
-        query = query.order_by(*_drawn(session, texts, None if person is None else names.index(person)))
-        query = query.limit(MOST_ROWS)
+        order = _drawn(session, texts, None if person is None else names.index(person))
+        # Spark computes what it orders by in every comparison, unless it is a column.
+        keyed = query.add_columns(*(key.label(f"k{i}") for i, key in enumerate(order))).subquery("qblock_keyed")
+        query = sa.select(*(keyed.c[text.name] for text in labelled))
+        query = query.order_by(*(keyed.c[f"k{i}"] for i in range(len(order)))).limit(MOST_ROWS)
     rows_drawn = session.fetch(query)
     codes = {}
     for i, name in enumerate(names):
