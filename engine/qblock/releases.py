@@ -13,6 +13,7 @@ from qblock.engines.given import in_its_session
 from qblock.errors import InputError, QblockError, hide_all_tracebacks
 from qblock.files import OwnFile
 from qblock.spec import Spec, load_spec, spec_of
+from qblock.spec.urls import OF_PROCESS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +62,9 @@ class Release:
             self.spec = spec
         else:
             self.spec = spec_of(spec) if isinstance(spec, Mapping) else load_spec(spec)
+        named = (self.spec.source.url, self.spec.publish.url)
+        if spark is not None and not any(url is not None and url.url in OF_PROCESS for url in named):
+            raise InputError('a session of Spark is given, and the spec names none; write source: {url: "spark:", ...}')
 
     def __repr__(self) -> str:
         return f"Release({self.name!r})"

@@ -16,6 +16,7 @@ import pytest
 from spark_cluster import home_or_absent
 
 import qblock
+from qblock.engines.given import GIVEN
 from qblock.engines.registry import parse_url
 from qblock.engines.spark import client
 from qblock.engines.spark.client import connected, end
@@ -171,12 +172,26 @@ def test_it_has_no_address(url: str) -> None:
 
 
 def test_each_release_keeps_its_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(session: Any) -> Any:
-        raise InputError(f"asked {session}")
+    def refuse() -> Any:
+        raise InputError(f"asked {GIVEN.get()}")
 
-    monkeypatch.setattr(client, "beside", refuse)
+    monkeypatch.setattr(client, "session_of_process", refuse)
     spec = of_spark(tmp_path, tmp_path)
     first, second = (qblock.Release(spec, spark=name) for name in ("first", "second"))
     for release, name in ((first, "first"), (second, "second"), (first, "first")):
         with pytest.raises(InputError, match=f"asked {name}"):
             release.search()
+
+
+def test_a_client_that_opens_no_session_beside_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "is_connect", lambda session: True)
+    with pytest.raises(InputError, match=r"opens none beside it; write the address of its server as source\.url"):
+        client.beside(SimpleNamespace(client=SimpleNamespace()))
+
+
+def test_a_session_that_the_spec_does_not_name_is_refused(tmp_path: Path) -> None:
+    spec = of_spark(tmp_path, tmp_path).read_text("utf-8").replace("spark:", "sc://localhost:1")
+    (tmp_path / "spark.yaml").write_text(spec, "utf-8")
+    qblock.Release(tmp_path / "spark.yaml")
+    with pytest.raises(InputError, match="a session of Spark is given, and the spec names none; write source"):
+        qblock.Release(tmp_path / "spark.yaml", spark=object())

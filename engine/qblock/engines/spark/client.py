@@ -123,18 +123,19 @@ class Client(Protocol):
 def connected(url: sa.URL) -> Client:
     """A session of its own on the server of a URL, or beside the one that this process has (`spark:`). Raises
     Unreachable, and InputError where there is no client, or no session."""
+    theirs = session_of_process() if url.get_backend_name() == OF_PROCESS else None
     try:
         _quiet()
     except ImportError:
         raise InputError('Spark needs the package pyspark-client; install it: pip install "qblock[spark]"') from None
     session: Any = None
     try:
-        session = beside(session_of_process()) if url.get_backend_name() == OF_PROCESS else _begun(url)
+        session = _begun(url) if theirs is None else beside(theirs)
         if not isinstance(session, ClassicClient):
             session.registerProgressHandler(_moved)
             _here.sessions.add(session)
         with _limited():
-            if url.get_backend_name() != OF_PROCESS:
+            if theirs is None:
                 from pyspark.version import __version__
 
                 check_versions(session.version, __version__)
@@ -184,10 +185,16 @@ def beside(session: Any) -> Any:
     """A session of its own where another one is: settings and views of either are not the other's."""
     if not is_connect(session):
         return ClassicClient(session.newSession())
-    builder = copy.copy(session.client._builder)
-    # It may name the session, and would come to the same.
-    builder._params = {name: value for name, value in builder._params.items() if name != builder.PARAM_SESSION_ID}
-    return type(session)(connection=builder, userId=session.client._user_id)
+    try:
+        builder = copy.copy(session.client._builder)
+        # It may name the session, and would come to the same.
+        builder._params = {name: value for name, value in builder._params.items() if name != builder.PARAM_SESSION_ID}
+        return type(session)(connection=builder, userId=session.client._user_id)
+    except (AttributeError, TypeError):  # a client that its maker has changed
+        raise InputError(
+            "the client of this session opens none beside it; write the address of its server as source.url: "
+            "sc://HOST:15002"
+        ) from None
 
 
 class ClassicClient:
