@@ -30,7 +30,7 @@ from benchmarks.clock import Clock, summary
 from benchmarks.units import one_group_by
 from qblock.cli.app import run as qblock
 from qblock.demo.people import generate
-from qblock.demo.tables import load_people, place_of
+from qblock.demo.tables import load_people, place_at
 from qblock.demo.write import IN_FOLDER, SCHEMA, TABLE, write_demo
 from qblock.ledger.store import Store
 from qblock.ledger.stores import store_of
@@ -146,7 +146,7 @@ def job(source: Source, arguments: list[str]) -> tuple[int, tuple[float, float]]
 def prepared(directory: Path, url: str | None, rows: int) -> tuple[Source, Path]:
     """The demo's people and spec, with an entity."""
     directory.mkdir(parents=True, exist_ok=True)
-    demo = write_demo(directory, rows, PEOPLE_SEED, IN_FOLDER if url is None else place_of(url))
+    demo = write_demo(directory, rows, PEOPLE_SEED, IN_FOLDER if url is None else place_at(url))
     text = demo.spec.read_text("utf-8")
     if url is not None:
         load_people(url, rows, PEOPLE_SEED)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FunctionType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from qblock.printable import printable
 
@@ -123,7 +123,12 @@ def hide_tracebacks(
 
 def hide_all_tracebacks(cls: type[T], explain: Callable[[BaseException], QblockError | None]) -> type[T]:
     """A class whose public methods raise our errors alone (see `hide_tracebacks`)."""
+    return wrap_methods(cls, functools.partial(hide_tracebacks, explain=explain))
+
+
+def wrap_methods(cls: type[T], wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> type[T]:
+    """A class each of whose public methods is wrapped."""
     for name, value in list(vars(cls).items()):
         if isinstance(value, FunctionType) and not name.startswith("_"):
-            setattr(cls, name, hide_tracebacks(value, explain))
+            setattr(cls, name, wrap(value))
     return cls

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from qblock import results
 from qblock.engines.given import in_its_session
-from qblock.errors import InputError, QblockError, hide_all_tracebacks
+from qblock.errors import InputError, QblockError, hide_all_tracebacks, wrap_methods
 from qblock.files import OwnFile
 from qblock.spec import Spec, load_spec, spec_of
 from qblock.spec.urls import OF_PROCESS
@@ -39,7 +39,7 @@ def _explained(error: BaseException) -> QblockError | None:
 
 
 @partial(hide_all_tracebacks, explain=_explained)
-@in_its_session
+@partial(wrap_methods, wrap=in_its_session)
 class Release:
     """One release. Nothing is opened until a method is called, and nothing stays open after it.
 
@@ -63,7 +63,7 @@ class Release:
         else:
             self.spec = spec_of(spec) if isinstance(spec, Mapping) else load_spec(spec)
         named = (self.spec.source.url, self.spec.publish.url)
-        if spark is not None and not any(url is not None and url.url in OF_PROCESS for url in named):
+        if spark is not None and not any(url is not None and url.url == OF_PROCESS for url in named):
             raise InputError('a session of Spark is given, and the spec names none; write source: {url: "spark:", ...}')
 
     def __repr__(self) -> str:

@@ -54,7 +54,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Another seed makes up other people.")] = 1,
     url: Annotated[
         str | None,
-        typer.Option(help="A database of PostgreSQL, or a Spark server, for the people: no DuckDB file."),
+        typer.Option(help="Write the people to PostgreSQL, or to Spark (sc://HOST:15002), instead of a DuckDB file."),
     ] = None,
 ) -> None:
     """Make up people and publish them, explaining each step.

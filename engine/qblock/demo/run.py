@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from qblock.demo.people import Change, generate, next_month
-from qblock.demo.tables import load_people, load_table, place_of
+from qblock.demo.tables import load_people, load_table, place_at
 from qblock.demo.write import IN_FOLDER, Demo, write_demo, write_warehouse
 from qblock.engines.duckdb import dialect as duckdb_session
 from qblock.engines.engine import database_file
@@ -42,7 +42,7 @@ WHY_WAIT = "People who left go ten at a time from a group: a difference of a few
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
     """Write people, hierarchies and spec into a folder, release them, and print what was asked, done and satisfied."""
     # A wrong URL is named before a folder is written that nothing would come of.
-    place = IN_FOLDER if url is None else place_of(url)
+    place = IN_FOLDER if url is None else place_at(url)
     demo = write_demo(directory, rows, seed, place)
     environment = dict(os.environ)
     if url is not None:

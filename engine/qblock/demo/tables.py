@@ -23,7 +23,7 @@ MARK = "invented people, written by qblock demo"
 CHUNK = 100_000
 
 
-def place_of(url: str) -> Place:
+def place_at(url: str) -> Place:
     """Where people are on a server. Raises InputError for one that the demo does not write to."""
     address = parse_url(url)
     if engine_of(address) is POSTGRESQL:
@@ -42,14 +42,14 @@ def load_people(url: str, rows: int = ROWS, seed: int = SEED, *, schema: str = S
     url: of PostgreSQL or Spark. Raises InputError for another URL, or where the table is not the demo's;
     QblockError for a fault of the database.
     """
-    place_of(url)  # wrong ones are named before people are made up
+    place_at(url)  # wrong ones are named before people are made up
     load_table(url, generate(rows, seed), schema=schema, table=table)
 
 
 def load_table(url: str, people: pa.Table, *, schema: str = SCHEMA, table: str = TABLE) -> None:
     """`load_people` with people that are there already (`generate`)."""
     plain = pa.schema([(c.name, pa.string() if pa.types.is_dictionary(c.type) else c.type) for c in people.schema])
-    load = _to_postgresql if place_of(url) is IN_POSTGRESQL else _to_spark
+    load = _to_postgresql if place_at(url) is IN_POSTGRESQL else _to_spark
     load(parse_url(url), people.cast(plain), schema, table)
 
 
@@ -112,15 +112,12 @@ def _to_spark(url: sa.URL, people: pa.Table, schema: str, table: str) -> None:
         entry = catalog.entries(schema).get(table)
         if entry is not None and entry.comment != MARK:
             raise _not_the_demos(schema, table)
-        with explained([f"{schema}.{table}"]):
+        with explained():
             client.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
             client.sql(f"DROP TABLE IF EXISTS {quoted(schema, table)}")
-        for number, part in enumerate(parts_of(people)):
-            frame = client.createDataFrame(part)
-            if not number:
-                catalog.write(frame, schema, table, MARK)
-                continue
-            with explained([f"{schema}.{table}"]):
+            frames = map(client.createDataFrame, parts_of(people))
+            catalog.write(next(frames), schema, table, MARK)
+            for frame in frames:
                 frame.write.insertInto(quoted(schema, table))
     finally:
         end(client)

@@ -45,7 +45,7 @@ def parse_url(url: str) -> sa.URL:
     if problem is not None:
         raise InputError(problem)
     try:
-        parsed = sa.make_url(url + "//" if url in OF_PROCESS else url)
+        parsed = sa.make_url(url + "//" if url == OF_PROCESS else url)
     except (sa.exc.ArgumentError, ValueError):
         raise InputError(f"the database URL cannot be read; write {EXAMPLES}") from None
     engine_of(parsed).check_url(parsed)

@@ -8,8 +8,8 @@ import re
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+_]*)://(.*)", re.DOTALL)
 OF_FILES = ("duckdb", "sqlite")
 """Schemes whose URL names a file: no host, user or password is in it."""
-OF_PROCESS = ("spark:",)
-"""URLs without an address, of what the process has opened."""
+OF_PROCESS = "spark:"
+"""The URL without an address: what the process has opened."""
 PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 MOST_PORT = 65535
 ESCAPES = "@ as %40, : as %3A, / as %2F, ? as %3F, # as %23, % as %25"
@@ -24,7 +24,7 @@ _LITERAL = re.compile(r"[^:]+://[^/@:]*:([^@]+)@|[?&](?:ssl)?password=([^&]+)|;t
 
 def url_problem(text: str) -> str | None:
     """What is wrong with a URL, and the remedy, without any part of the URL. None for one that can be read."""
-    if text in OF_PROCESS:
+    if text == OF_PROCESS:
         return None
     match = SCHEME.fullmatch(text)
     if match is None:

@@ -23,13 +23,12 @@ from qblock.engines.faults import CLIENT, Unreachable, shown_url, while_reading
 from qblock.engines.given import GIVEN
 from qblock.engines.spark.adapter import explain_spark, quote_name
 from qblock.errors import InputError
+from qblock.spec.urls import OF_PROCESS
 
 DEFAULT_PORT = 15002
 FORM = "write sc://HOST:15002/;token=${SPARK_TOKEN};use_ssl=true, each parameter as ;NAME=VALUE"
 
 
-OF_PROCESS = "spark"
-"""The scheme of `spark:`."""
 NONE = (
     "spark: is the session of Spark that this process has, and it has none; write qblock.Release(SPEC, spark=session)"
 )
@@ -62,9 +61,14 @@ def connect_url(url: sa.URL) -> str:
     return f"sc://{host}:{url.port or DEFAULT_PORT}/{rest}"
 
 
+def is_of_process(url: sa.URL) -> bool:
+    """Whether a URL means a session that the process has."""
+    return f"{url.get_backend_name()}:" == OF_PROCESS
+
+
 def check_url(url: sa.URL) -> None:
     """Raise InputError for a URL that cannot be used; nothing of it is said."""
-    if url.get_backend_name() != OF_PROCESS:
+    if not is_of_process(url):
         parameters(url)
     elif url.host or url.username or url.database or url.query:
         raise InputError(
@@ -123,7 +127,7 @@ class Client(Protocol):
 def connected(url: sa.URL) -> Client:
     """A session of its own on the server of a URL, or beside the one that this process has (`spark:`). Raises
     Unreachable, and InputError where there is no client, or no session."""
-    theirs = session_of_process() if url.get_backend_name() == OF_PROCESS else None
+    theirs = session_of_process() if is_of_process(url) else None
     try:
         _quiet()
     except ImportError:
