@@ -98,3 +98,32 @@ def test_a_search_loads_nothing_of_the_job(folder: Path) -> None:
     used = set(ran.stdout.splitlines()[-1].removeprefix("rooms:").split())
     assert "search" in used, ran.stderr
     assert used & {"release", "ledger", "publish", "demo", "profiling", "report", "tables", "bayes", "boxes"} == set()
+
+
+WEEKS = """
+import duckdb
+from qblock.cli.app import run
+
+for week in range(3):
+    with duckdb.connect("people.duckdb") as connection:
+        connection.execute(
+            f"INSERT INTO people SELECT 'p{week}-' || i, 20 + i % 30, ['Cork', 'Ulm'][1 + i % 2],"
+            f" ['flu', 'cold', 'gout'][1 + i // 7 % 3] FROM range({30 if week else 600}) t(i)"
+        )
+        connection.execute("DELETE FROM people WHERE person IN ('p0-1', 'p0-31', 'p0-61')" if week else "SELECT 1")
+    assert run(["release", "weeks.yaml", "--quiet"]) == 0
+assert run(["verify", "weeks.yaml", "--json"]) == 0
+"""
+
+
+@pytest.mark.parametrize("recoding", ["full_domain", "multidimensional"])
+def test_a_weekly_job_loads_no_data_frames(tmp_path: Path, recoding: str) -> None:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute("CREATE TABLE people (person TEXT, age INTEGER, city TEXT, disease TEXT)")
+    of_people = SPEC.replace("SOURCE", "source: {url: 'duckdb:///people.duckdb', table: main.people}\nentity: person")
+    more = f"search: {{recoding: {recoding}}}\nversions: {{newcomers: {{within: 1}}}}\n"
+    named = of_people.replace("attributes:\n", "attributes:\n  person: identifying\n")
+    (tmp_path / "weeks.yaml").write_text(named + more, "utf-8")
+    packages = loaded(WEEKS, tmp_path)
+    assert "alembic" in packages
+    assert "pandas" not in packages

@@ -34,10 +34,14 @@ MANY = 100_000
 """Rows that take longer one by one than pandas takes to be imported."""
 
 
-def whole_numbers(values: NDArray[Any]) -> pa.Array:
-    """An array of whole numbers as BIGINT. Not `pa.array`, which imports pandas for an array of numpy."""
+def whole_numbers(values: NDArray[Any] | Sequence[int | None]) -> pa.Array:
+    """An array of whole numbers as BIGINT. Not `pa.array`, which imports pandas."""
+    there = None
+    if not isinstance(values, np.ndarray) and None in values:
+        there = pa.py_buffer(np.packbits([value is not None for value in values], bitorder="little"))
+        values = [value or 0 for value in values]
     exact = np.ascontiguousarray(values, dtype=np.int64)
-    return pa.Array.from_buffers(pa.int64(), len(exact), [None, pa.py_buffer(exact)])
+    return pa.Array.from_buffers(pa.int64(), len(exact), [there, pa.py_buffer(exact)])
 
 
 def taken_type(type_: pa.DataType) -> pa.DataType | None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
+from qblock.engines.arrow import whole_numbers
 from qblock.engines.from_spec import published_type, warehouse_of
 from qblock.engines.queries import Query, whole
 from qblock.engines.registry import ENGINES
@@ -306,7 +306,7 @@ def _people_of_blocks(
 def _failing(session: Session, chosen: Assessment) -> sa.TableClause:
     """The codes of the blocks that are left out."""
     keys = chosen.counts.keys[~chosen.kept]
-    arrays = {f"q{i}": pa.array(np.ascontiguousarray(keys[:, i])) for i in range(keys.shape[1])}
+    arrays = {f"q{i}": whole_numbers(keys[:, i]) for i in range(keys.shape[1])}
     # Several nodes may be tried in one session.
     return session.load("_".join([SUPPRESSED, *map(str, chosen.node)]), pa.table(arrays))
 

@@ -27,7 +27,7 @@ from qblock.errors import Refused
 from qblock.frequency.coding import Coding, packed
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.cuts import shown
-from qblock.hierarchy.labels import texts
+from qblock.hierarchy.labels import texts, whole
 from qblock.recoding import Keys, Label, Ladder, PartedLeaves, Tree, replay
 from qblock.source.columns import (
     Coded,
@@ -276,7 +276,7 @@ def leaf_codes(
     )
     for table in (rows, *(dimension.table for _, dimension in quasi.values())):
         session.drop(table)
-    words = [fetched[name].to_numpy().astype(np.int64) for name in names[1:]]
+    words = [whole(fetched[name].combine_chunks()).astype(np.int64) for name in names[1:]]
     return coding.hierarchies, fetched["person"].to_pylist(), coding.keys((0,) * len(quasi), words)
 
 

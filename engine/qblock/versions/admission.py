@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.engines.arrow import whole_numbers
 from qblock.engines.queries import Query
 from qblock.engines.session import Session
 from qblock.engines.tables import Column
@@ -485,7 +486,7 @@ class ShownState:
     def _rows(self, session: Session, units: sa.FromClause, columns: dict[str, Column], longest: int) -> Query:
         """The rows of units, each with the name of its unit; in the place of the entity the digest of its person."""
         assert self.spec.entity is not None
-        numbers = session.load(fresh_name(), pa.table({"n": pa.array(range(1, longest + 1), pa.int64())}))
+        numbers = session.load(fresh_name(), pa.table({"n": whole_numbers(range(1, longest + 1))}))
         joined = units.join(numbers, numbers.c.n <= size(units.c.value))
         row = row_of(units.c.value, numbers.c.n)
         read = (units.c.entity, units.c.place, units.c.weight, units.c.since, row.label("value"))

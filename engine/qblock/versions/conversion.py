@@ -19,6 +19,7 @@ from qblock.canonical import canonical
 from qblock.engines.tables import Column
 from qblock.engines.values import NUMERIC, canonical_text, carried, is_value
 from qblock.errors import QblockError, Refused
+from qblock.hierarchy.labels import texts as text_array
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
 from qblock.ledger.kept import Kept
@@ -251,7 +252,7 @@ def _replace(
 ) -> None:
     """Write other texts in a column of the crosswalk; same: of which rows of a release."""
     wanted = {before: after for before, after in texts.items() if before != after}
-    pairs = pa.table({"before": pa.array(list(wanted), pa.string()), "after": pa.array(wanted.values(), pa.string())})
+    pairs = pa.table({"before": text_array(wanted), "after": text_array(wanted.values())})
     loaded = crosswalk.own.load(fresh_name(), pairs)
     update = sa.update(column.table).values({column.name: loaded.c.after})
     crosswalk.write(update.where(column == loaded.c.before, *same), release)

@@ -20,6 +20,7 @@ from qblock.engines.registry import ENGINES
 from qblock.engines.session import Session
 from qblock.engines.sql_session import SqlSession, sql_of
 from qblock.errors import Busy, QblockError
+from qblock.hierarchy.labels import texts as text_array
 from qblock.ledger import schema
 from qblock.ledger.chain import record
 from qblock.ledger.events import Event
@@ -186,7 +187,7 @@ def fresh_name() -> str:
 
 def load_texts(session: Session, **columns: Iterable[str | None] | pa.Array) -> sa.TableClause:
     """Texts, and arrays of whatever else, as a temporary table beside a session."""
-    arrays = {name: c if isinstance(c, pa.Array) else pa.array(c, pa.string()) for name, c in columns.items()}
+    arrays = {name: c if isinstance(c, pa.Array) else text_array(c) for name, c in columns.items()}
     return session.load(fresh_name(), pa.table(arrays))
 
 

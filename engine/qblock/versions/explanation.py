@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Ints
+from qblock.engines.arrow import whole_numbers
 from qblock.hierarchy import Hierarchy
 from qblock.search.task import Task
 from qblock.spec import Spec
@@ -139,8 +139,8 @@ def _rows(crosswalk: Crosswalk, versions: Sequence[RecordedVersion], candidate: 
     wanted = load_texts(
         crosswalk.own,
         release=[v.key.release for v in recorded_ones],
-        version=pa.array([v.key.version for v in recorded_ones], pa.int64()),
-        at=pa.array(range(len(recorded_ones)), pa.int64()),
+        version=whole_numbers([v.key.version for v in recorded_ones]),
+        at=whole_numbers(range(len(recorded_ones))),
     )
     same = sa.and_(t.c.release == wanted.c.release, t.c.version == wanted.c.version)
     query = sa.select(t.c.entity, wanted.c.at, t.c.shown, t.c.block, t.c.value).select_from(t.join(wanted, same))

@@ -17,8 +17,10 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Blocks, Ints, Mask, Reference
+from qblock.engines.arrow import whole_numbers
 from qblock.engines.queries import Query
 from qblock.errors import InputError, QblockError, Refused
+from qblock.hierarchy.labels import whole
 from qblock.models import Model
 from qblock.models.multi import Attribute, monotone, split
 from qblock.models.multi import passes as multi_passes
@@ -59,24 +61,24 @@ def read_cells(table: pa.Table, keys: Sequence[VersionKey], *, with_candidate: b
         nothing = np.zeros(0, dtype=np.int64)
         return Cells((), nothing, nothing, nothing, (), np.zeros((0, len(keys)), dtype=bool), sets is not None)
     cell = table["cell"].combine_chunks().dictionary_encode()
-    part = np.asarray(table["part"].to_numpy(), dtype=np.int64)
-    both = np.asarray(cell.indices, dtype=np.int64) * (int(part.max()) + 1) + part
+    part = whole(table["part"].combine_chunks()).astype(np.int64)
+    both = whole(cell.indices).astype(np.int64) * (int(part.max()) + 1) + part
     _, first, number = np.unique(both, return_index=True, return_inverse=True)
     value = table["value"].combine_chunks().dictionary_encode()
-    before = table["before"].combine_chunks().take(pa.array(first)).dictionary_encode()
+    before = table["before"].combine_chunks().take(whole_numbers(first)).dictionary_encode()
     column = {key.text: i for i, key in enumerate(keys)}
     shown = np.zeros((len(before.dictionary), len(keys)), dtype=bool)
     for i, text in enumerate(before.dictionary.to_pylist()):
         shown[i, [column[key] for key in text.split()]] = True
-    shows = shown[np.asarray(before.indices)]
+    shows = shown[whole(before.indices)]
     if with_candidate:
-        shows[:, -1] = np.asarray(table["published"].to_numpy())[first] == 1
-    names = table["cell"].combine_chunks().take(pa.array(first)).to_pylist()
+        shows[:, -1] = whole(table["published"].combine_chunks())[first] == 1
+    names = table["cell"].combine_chunks().take(whole_numbers(first)).to_pylist()
     return Cells(
         tuple(names),
         number.reshape(-1).astype(np.int64),
-        np.asarray(value.indices, dtype=np.int64),
-        np.asarray(table["n"].to_numpy(), dtype=np.int64),
+        whole(value.indices).astype(np.int64),
+        whole(table["n"].combine_chunks()).astype(np.int64),
         tuple((decoded(t) if sets is None else kept_sets(t, sets)) for t in value.dictionary.to_pylist()),  # type: ignore[arg-type]
         shows,
         bundles=sets is not None,

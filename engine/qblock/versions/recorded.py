@@ -19,11 +19,13 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
+from qblock.engines.arrow import whole_numbers
 from qblock.engines.queries import Query
 from qblock.engines.session import Session
 from qblock.engines.tables import Column
 from qblock.engines.values import writes_alike
 from qblock.errors import InputError, QblockError, Refused
+from qblock.hierarchy.labels import texts as text_array
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
 from qblock.ledger.kept import Kept
@@ -145,7 +147,7 @@ def _by_rows(crosswalk: Crosswalk, candidate: Candidate) -> Candidate:
     """With a block of its own, labelled by its number last, for people who have as many rows."""
     own, rows = crosswalk.own, candidate.rows
     pairs = own.fetch(sa.select(rows.c.block, rows.c.n).distinct().order_by(rows.c.block, rows.c.n))
-    number = pa.array(range(len(pairs)), pa.int64())
+    number = whole_numbers(range(len(pairs)))
     parts = own.load(fresh_name(), pairs.append_column("number", number))
     same = sa.and_(parts.c.block == rows.c.block, parts.c.n == rows.c.n)
     columns = [column for column in rows.c if column.key != "block"]
@@ -169,11 +171,11 @@ def candidate_rows(crosswalk: Crosswalk, task: Task, chosen: Assessment, least: 
     """
     source, session = task.source, task.source.session
     keys = chosen.counts.keys
-    arrays: dict[str, Any] = {f"q{i}": pa.array(np.ascontiguousarray(keys[:, i])) for i in range(keys.shape[1])}
-    arrays["block"] = pa.array(np.arange(len(keys), dtype=np.int64))
-    arrays["block_rows"] = pa.array(chosen.counts.rows)
-    arrays["kept"] = pa.array(chosen.kept.astype(np.int64))
-    arrays["name"] = pa.array([block_name(label) for label in block_labels(task, chosen)], pa.string())
+    arrays: dict[str, Any] = {f"q{i}": whole_numbers(keys[:, i]) for i in range(keys.shape[1])}
+    arrays["block"] = whole_numbers(np.arange(len(keys)))
+    arrays["block_rows"] = whole_numbers(chosen.counts.rows)
+    arrays["kept"] = whole_numbers(chosen.kept)
+    arrays["name"] = text_array([block_name(label) for label in block_labels(task, chosen)])
     blocks = session.load(fresh_name(), pa.table(arrays))
     session.analyze(blocks)
     joined, codes = coded(source, chosen.node)
@@ -378,9 +380,9 @@ def record(crosswalk: Crosswalk, candidate: Candidate, stamp: str | None = None)
     crosswalk.write(sa.insert(t.row).from_select(["release", "version", *names], query), key.release, key.version)
     blocks = load_texts(
         own,
-        block=pa.array(range(len(candidate.labels)), pa.int64()),
+        block=whole_numbers(range(len(candidate.labels))),
         shown=candidate.shown,
-        rows=pa.array(candidate.sizes, pa.int64()),
+        rows=whole_numbers(candidate.sizes),
         label=candidate.labels,
     )
     of_blocks = sa.insert(t.block).from_select(["release", "version", *blocks.c.keys()], sa.select(*same, *blocks.c))
@@ -390,7 +392,7 @@ def record(crosswalk: Crosswalk, candidate: Candidate, stamp: str | None = None)
 
 def load_labels(crosswalk: Crosswalk, candidate: Candidate) -> sa.TableClause:
     """The label of each block of a candidate, beside the crosswalk."""
-    numbers = pa.array(range(len(candidate.labels)), pa.int64())
+    numbers = whole_numbers(range(len(candidate.labels)))
     return load_texts(crosswalk.own, block=numbers, label=candidate.labels)
 
 

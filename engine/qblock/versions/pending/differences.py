@@ -15,6 +15,7 @@ from qblock.engines.queries import Query
 from qblock.engines.tables import Column
 from qblock.engines.values import fits, type_class
 from qblock.errors import Refused
+from qblock.hierarchy.labels import texts as text_array
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
 from qblock.source import SourceTable
@@ -233,7 +234,7 @@ def _named_blocks(
         block_name(canonical([texts[row.get(f"q{i}", 0)] for i, texts in enumerate(labels)]))
         for row in blocks.to_pylist()
     ]
-    named = session.load(fresh_name(), blocks.append_column("name", pa.array(names, pa.string())))
+    named = session.load(fresh_name(), blocks.append_column("name", text_array(names)))
     same = [sa.true(), *(named.c[code] == rows.c[code] for code in codes)]
     query = sa.select(*rows.c, named.c.name.label("name")).select_from(rows.join(named, sa.and_(*same)))
     both = session.store(fresh_name(), query)

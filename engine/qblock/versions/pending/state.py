@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.engines.arrow import whole_numbers
 from qblock.errors import QblockError
 from qblock.ledger.events import canonical
 from qblock.spec import Spec, spec_digest
@@ -199,8 +200,8 @@ def write_state(
         seen = [
             memory.seen.get(entity) if was is None else was.value for entity, was in zip(people, pending, strict=True)
         ]
-        since = pa.array([memory.since.get(entity) for entity in people], pa.int64())
-        times = pa.array([None if change is None else change.times for change in pending], pa.int64())
+        since = whole_numbers([memory.since.get(entity) for entity in people])
+        times = whole_numbers([None if change is None else change.times for change in pending])
         _insert(crosswalk, t.waiting, release, entity=people, since=since, seen=seen, times=times)
     pad(crosswalk, t.waiting, release, since=0)
     _write(crosswalk, release, state.text())
@@ -228,7 +229,7 @@ def write_units(
 ) -> None:
     """Write the units of a first version where they are. texts: their place and value; joined: with their block;
     cells: of each block."""
-    own, numbers = crosswalk.own, pa.array(range(len(cells)), pa.int64())
+    own, numbers = crosswalk.own, whole_numbers(range(len(cells)))
     blocks = load_texts(own, block=numbers, label=candidate.labels, cell=[cell_text(cell) for cell in cells])
     release = as_text(candidate.about.key.release)
     names = ["release", "entity", "block", "cell", "place", "value"]
