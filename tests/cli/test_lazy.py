@@ -84,6 +84,16 @@ def test_a_search_loads_what_it_uses(folder: Path) -> None:
     assert packages & set(UNUSED) == set()
 
 
+def test_a_first_look_loads_no_pandas(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE people AS SELECT i % 40 AS age, ['flu', 'cold'][i % 2 + 1] AS disease FROM range(99) t(i)"
+        )
+    packages = loaded(COMMAND.format(["init", "duckdb:///people.duckdb", "people", "--sensitive", "disease"]), tmp_path)
+    assert "numpy" in packages
+    assert "pandas" not in packages
+
+
 def test_a_search_loads_nothing_of_the_job(folder: Path) -> None:
     names = "{name.removeprefix('qblock.search.').removeprefix('qblock.').partition('.')[0] for name in qblock}"
     rooms = f"qblock = [name for name in sys.modules if name.startswith('qblock.')]\nprint('rooms:', *{names})"

@@ -11,6 +11,7 @@ UNCOVERED = "tests/release/test_waiting.py::test_rows_that_no_hierarchy_covers_w
 COARSER = "tests/release/test_coarser.py"
 WHERE = "tests/release/test_where.py"
 MEMORY = "tests/warehouse/test_memory.py"
+LOOKS = "tests/cli/test_init_looks.py"
 
 SOURCE: tuple[Mutation, ...] = (
     Mutation(
@@ -260,6 +261,20 @@ SOURCE: tuple[Mutation, ...] = (
         "if not word or more:",
         "if not word:",
         tests=("tests/spec/test_condition.py::test_anything_else_is_refused_with_the_part_and_what_is_allowed",),
+    ),
+    Mutation(
+        "profile: a text that repeats counts as one row",
+        "profiling/profiles.py",
+        "sa.case((kind, texts.c.n))",
+        "sa.case((kind, 1))",
+        tests=(LOOKS,),
+    ),
+    Mutation(
+        "profile: of texts that repeat each row counts as all of them",
+        "profiling/profiles.py",
+        "texts = (rows.group_by(value) if repeats else rows)",
+        "texts = rows.group_by(value)",
+        tests=(LOOKS,),
     ),
     Mutation(
         "profile: approximate numbers of values decide roles",

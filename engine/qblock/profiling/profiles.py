@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from qblock.comparison import Kind
 from qblock.engines.condition import Where
+from qblock.engines.queries import whole
 from qblock.engines.session import Session
 from qblock.engines.tables import Column, TableName
 from qblock.profiling.words import CODES, numbers_rows
@@ -116,9 +117,9 @@ class Profile:
 
 
 def profile(table: Table, columns: Sequence[Column] | None = None) -> tuple[int, list[Profile]]:
-    """Rows of a table, and a profile of each column, in one statement. columns: that are looked at, if not all.
+    """Rows of a table, and a profile of each column, in two statements. columns: that are looked at, if not all.
 
-    Where the engine counts values approximately, those of a large table are counted so, and in a second statement
+    Where the engine counts values approximately, those of a large table are counted so, and in another one
     exactly where it decides something.
     """
     count = sa.select(sa.func.count()).select_from(table.relation)
@@ -175,46 +176,77 @@ def _profiles(table: Table, columns: Sequence[Column], *, approximate: bool) -> 
             sa.cast(sa.func.min(length), sa.Integer).label(f"shortest_{i}"),
             sa.cast(sa.func.max(length), sa.Integer).label(f"longest_{i}"),
         ]
-        if column.kind == "text":
-            figures += [count.label(f"{key}_{i}") for key, count in zip(OF_TEXTS, _patterns(value), strict=True)]
-            figures += [count.label(f"code{n}_{i}") for n, count in zip(LENGTHS, _codes(value), strict=True)]
-            figures += [sa.func.count(sa.case((c.matches(value), 1))).label(f"{c.name}_{i}") for c in CODES]
     row = table.row(figures)
+    texts = {
+        column.name: 2 * row[f"distinct_{i}"] <= row[f"there_{i}"]
+        for i, column in enumerate(columns)
+        if column.kind == "text"
+    }
+    look = _look(table, texts)
     profiles = [
         Profile(
             column,
             row[f"distinct_{i}"],
             row["rows"] - row[f"there_{i}"],
-            codes=tuple(row.get(f"code{n}_{i}", 0) for n in LENGTHS),
             approximate=approximate,
             whole=row.get(f"whole_{i}", 0) == row[f"there_{i}"] > 0,
-            forms=tuple(row.get(f"{code.name}_{i}", 0) for code in CODES),
             **{key: row[f"{key}_{i}"] for key in OF_ALL},
-            **{key: row.get(f"{key}_{i}", 0) for key in OF_TEXTS},
+            **look.get(column.name, {}),
         )
         for i, column in enumerate(columns)
     ]
     return int(row["rows"]), profiles
 
 
-def _patterns(value: sa.ColumnElement[Any]) -> list[sa.ColumnElement[int]]:
-    """How many texts are of each kind that `Profile` tells apart."""
+def _look(table: Table, repeats: Mapping[str, bool]) -> dict[str, dict[str, Any]]:
+    """What texts look like, by column: the figures of a profile that count rows; one statement. repeats: whether its
+    values repeat, so that each is looked at once."""
+    queries = []
+    for i, (name, repeat) in enumerate(repeats.items()):
+        texts = _measured(table, name, repeats=repeat)
+        counts = (whole(sa.func.coalesce(sa.func.sum(sa.case((kind, texts.c.n))), 0)) for kind in _kinds(texts))
+        number: sa.Label[int] = sa.literal_column(str(i)).label("i")
+        queries.append(sa.select(number, *(count.label(f"f{j}") for j, count in enumerate(counts))))
+    if not queries:
+        return {}
+    fetched = {row.pop("i"): [*row.values()] for row in table.session.fetch(sa.union_all(*queries)).to_pylist()}
+    return {name: _named(fetched[i]) for i, name in enumerate(repeats)}
 
-    def without(characters: str) -> sa.ColumnElement[int]:
-        return sa.func.length(sa.func.translate(value, characters, ""))
 
-    length = sa.func.length(value)
-    kinds = [
-        length > LONG,
-        value.like("%@%"),
-        sa.and_(value.like("%_@_%._%"), value.not_like("% %")),
-        without(DIGITS) < length,
-        sa.and_(without(BETWEEN) == 0, length - without(DIGITS) >= LEAST_DIGITS),
+def _measured(table: Table, name: str, *, repeats: bool) -> sa.Subquery:
+    """The texts of a column, in how many rows each is, and how long it is: as it is, without its digits, and without
+    what stands between these as well."""
+    value = table.value(table.columns[name])
+    n = sa.func.count() if repeats else sa.literal_column("1")
+    rows = sa.select(value.label("value"), n.label("n")).select_from(table.relation).where(value.is_not(None))
+    texts = (rows.group_by(value) if repeats else rows).subquery("qblock_texts")
+    text = texts.c.value
+    # Each length is computed once for all that asks for it.
+    return sa.select(
+        text,
+        texts.c.n,
+        sa.func.length(text).label("characters"),
+        sa.func.length(sa.func.translate(text, DIGITS, "")).label("without_digits"),
+        sa.func.length(sa.func.translate(text, BETWEEN, "")).label("other"),
+    ).subquery("qblock_measured")
+
+
+def _kinds(texts: sa.Subquery) -> list[sa.ColumnElement[bool]]:
+    """What texts may look like: as OF_TEXTS, codes of digits for each of LENGTHS, and as CODES."""
+    text, characters, bare = texts.c.value, texts.c.characters, texts.c.without_digits
+    return [
+        characters > LONG,
+        text.like("%@%"),
+        sa.and_(text.like("%_@_%._%"), text.not_like("% %")),
+        bare < characters,
+        sa.and_(texts.c.other == 0, characters - bare >= LEAST_DIGITS),
+        *(sa.and_(bare == 0, characters == n) for n in LENGTHS),
+        *(code.matches(text) for code in CODES),
     ]
-    return [sa.func.count(sa.case((kind, 1))) for kind in kinds]
 
 
-def _codes(value: sa.ColumnElement[Any]) -> list[sa.ColumnElement[int]]:
-    """How many texts are codes of digits, for each of LENGTHS."""
-    bare = sa.func.length(sa.func.translate(value, DIGITS, "")) == 0
-    return [sa.func.count(sa.case((sa.and_(bare, sa.func.length(value) == n), 1))) for n in LENGTHS]
+def _named(counts: Sequence[int]) -> dict[str, Any]:
+    """Counts of `_kinds` by the names that a profile has for them."""
+    first, last = len(OF_TEXTS), len(OF_TEXTS) + len(LENGTHS)
+    named = dict(zip(OF_TEXTS, counts[:first], strict=True))
+    return {**named, "codes": tuple(counts[first:last]), "forms": tuple(counts[last:])}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from qblock.engines.session import Session
 from qblock.errors import counted
+from qblock.hierarchy.labels import Labels
 from qblock.profiling.columns import Proposal
 from qblock.profiling.profiles import Table
 
@@ -61,10 +62,7 @@ def sample(table: Table, rows: int, columns: Sequence[str], people: Sequence[str
         query = sa.select(*(keyed.c[text.name] for text in labelled))
         query = query.order_by(*(keyed.c[f"k{i}"] for i in range(len(order)))).limit(MOST_ROWS)
     rows_drawn = session.fetch(query)
-    codes = {}
-    for i, name in enumerate(names):
-        encoded = rows_drawn[f"c{i}"].combine_chunks().dictionary_encode(null_encoding="encode")
-        codes[name] = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    codes = {name: Labels.of(rows_drawn[f"c{i}"]).of_leaf.astype(np.int64) for i, name in enumerate(names)}
     return Sample(codes, rows_drawn.num_rows)
 
 
@@ -72,8 +70,12 @@ def _drawn(session: Session, texts: Sequence[sa.ColumnElement[str]], person: int
     """An order of rows by digests, in which rows that are equal in all columns alone have the same place."""
 
     def digest(of: Sequence[sa.ColumnElement[str]]) -> sa.ColumnElement[str]:
-        # Digests are of one length, so that no two columns read as one.
-        parts = [sa.func.coalesce(session.sha256(text), sa.literal_column("'NULL'"), type_=sa.Text) for text in of]
+        # Lengths tell where texts end, so that no two rows read as one.
+        lengths = [sa.cast(sa.func.length(text), sa.Text).concat(":") for text in of]
+        parts = [
+            sa.func.coalesce(length.concat(text), sa.literal_column("'-'"), type_=sa.Text)
+            for length, text in zip(lengths, of, strict=True)
+        ]
         whole: sa.ColumnElement[str] = parts[0]
         for part in parts[1:]:
             whole = whole.concat(part)

@@ -1,0 +1,73 @@
+"""What `qblock init` counts of texts: in how many rows there is one of each form, beside a count by Python."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qblock.engines.registry import open_warehouse
+from qblock.engines.tables import TableName
+from qblock.profiling.profiles import LENGTHS, Table, profile
+from qblock.profiling.words import CODES
+
+pytestmark = pytest.mark.every_postgresql
+
+TEXTS = [
+    *("", " ", "-", "@", "%", "a'b", "ann@example.org", "a b@c.de", "x@y", "0", "007", "D04", "12345", "90210-1234"),
+    *("020 7946 0958", "+49 (30) 1234567", "123.456.789", "1234567", "999999999999", "9999999999999", "C34.1", "J45"),
+    *("DE", "IE", "USA", "de", "10.0.0.1", "DE89370400440532013000", "2345-7", "a sentence of many words", "é" * 21),
+    "exactly twenty chars",
+]
+FORMS: dict[str, Callable[[str], bool]] = {
+    "long": lambda text: len(text) > 20,
+    "at": lambda text: "@" in text,
+    "mails": lambda text: re.search(r"(?s)^.+@.+\..+$", text) is not None and " " not in text,
+    "digits": lambda text: any(character in "0123456789" for character in text),
+    "numbers": lambda text: re.fullmatch(r"[ +\-/().0-9]*", text) is not None and len(re.findall("[0-9]", text)) >= 7,
+}
+
+
+def code(name: str, text: str) -> bool:
+    of = next(of for of in CODES if of.name == name)
+    return bool(of.countries and text in {"DE", "IE", "USA"}) or bool(
+        of.pattern and re.match(f"^({of.pattern})$", text)
+    )
+
+
+def looked_at(url: str) -> dict[str, Any]:
+    opened = open_warehouse(url, Path.cwd())
+    try:
+        with opened.snapshot() as session:
+            return {p.column.name: p for p in profile(Table(session, TableName.parse("visits")))[1]}
+    finally:
+        opened.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_texts_that_repeat_and_texts_that_do_not_are_counted_by_row(warehouse: Any, seed: int) -> None:
+    draw = random.Random(seed)
+    every = [draw.choice([*TEXTS, None]) for _ in range(400)]
+    columns: dict[str, list[str | None]] = {
+        "repeats": every,
+        "differs": [draw.choice([f"{text or ''}{i}", f"{i}{text or ''}"]) for i, text in enumerate(every)],
+        "few": [*draw.sample(TEXTS, len(TEXTS)), *TEXTS[-9:], *[None] * (391 - len(TEXTS))],
+        "empty": [None] * 399 + ["7"],
+    }
+    profiles = looked_at(warehouse("visits", columns))
+    assert profiles["repeats"].distinct * 2 <= 400 - profiles["repeats"].nulls
+    assert profiles["few"].distinct * 2 > 400 - profiles["few"].nulls
+    for name, column in columns.items():
+        there, seen = [text for text in column if text is not None], profiles[name]
+        assert {form: getattr(seen, form) for form in FORMS} == {
+            form: sum(map(is_one, there)) for form, is_one in FORMS.items()
+        }, name
+        assert seen.codes == tuple(
+            sum(re.fullmatch(f"[0-9]{{{n}}}", text) is not None for text in there) for n in LENGTHS
+        )
+        assert seen.forms == tuple(sum(code(of.name, text) for text in there) for of in CODES), name
+        assert (seen.shortest, seen.longest) == (min(map(len, there)), max(map(len, there)))
