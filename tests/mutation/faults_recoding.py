@@ -290,10 +290,31 @@ RECODING: tuple[Mutation, ...] = (
         tests=SEARCH,
     ),
     Mutation(
+        "a small part: one label is left out as two are",
+        "search/boxes/arrays.py",
+        "stays = ~small | (np.diff(cells.start) == 1)",
+        "stays = ~small",
+        tests=("tests/recoding/test_arrays.py",),
+    ),
+    Mutation(
+        "a small part: no label of it is suppressed",
+        "search/boxes/specialize.py",
+        "if not self._counting.entities and not self._budget:",
+        "if not self._counting.entities:",
+        tests=(f"{LIMIT}::test_a_part_that_is_too_small_for_two_boxes_may_lose_a_row",),
+    ),
+    Mutation(
+        "a small part: one that two groups fit counts as small",
+        "search/boxes/specialize.py",
+        "small = self._counts.rows(open_.parts[places]) < 2 * self._judge.least",
+        "small = self._counts.rows(open_.parts[places]) <= 2 * self._judge.least",
+        tests=("tests/recoding/test_arrays.py",),
+    ),
+    Mutation(
         "a rest: values of the source are named that readers do not see",
         "recoding/ladder.py",
-        "if self._numeric or len(names) > NAMED or not shown >= {*names}:",
-        "if self._numeric or len(names) > NAMED:",
+        "if not shown >= {*names}:",
+        "if not names:",
         tests=NAMES,
     ),
     Mutation(

@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from laws.fuzz import NAMES
 from search.whole import HIERARCHIES, load, rows_of
 
-from qblock.blocks import Ints
+from qblock.blocks import Ints, Mask
 from qblock.engines.arrow import whole_numbers
 from qblock.engines.local import local_warehouse
 from qblock.engines.session import Session
@@ -85,6 +85,16 @@ def check_alike(one: Groups, other: Groups) -> None:
     assert said(one, number) == said(other, number)
 
 
+def check_without(some: Atoms, every: Atoms, small: Mask) -> None:
+    """Small parts of more than one label are left out where there is no other table, and nothing else."""
+    beside = bool(every.groups.population + every.groups.guards)
+    stays = ~small | (np.diff(every.start) == 1) | beside
+    chosen = every.select(stays, np.flatnonzero(stays[every.place]))
+    check_alike(some.groups, chosen.groups)
+    for name in ("part", "code", "level", "parts", "start"):
+        assert getattr(some, name).tolist() == getattr(chosen, name).tolist(), name
+
+
 @dataclass
 class Walk:
     """Random splits of random parts, counted both ways."""
@@ -123,6 +133,8 @@ class Walk:
         group = np.array([self.draw.randint(-1, number - 1) for _ in one.part], dtype=np.int64)
         both = zip((self.memory, self.database), (one, other), strict=True)
         check_alike(*(of.by_group(attribute, atoms, group, number) for of, atoms in both))
+        small = np.array([self.draw.random() < 0.5 for _ in parts])
+        check_without(self.memory.labels(attribute, parts, levels, small), one, small)
         return one
 
     def split(self, parts: Ints) -> Ints:

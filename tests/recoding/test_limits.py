@@ -61,6 +61,16 @@ def test_the_limit_is_one_for_all_parts(
     assert found.map.specialized.suppressed_rows == 2
 
 
+def test_a_part_that_is_too_small_for_two_boxes_may_lose_a_row(warehouse: Any, tmp_path: Path) -> None:
+    """Of five rows of x two groups of three do not fit, and four show their place where the fifth is suppressed. No
+    node does that, since z fits together alone."""
+    counts = {"x0": 4, "x1": 1, "z0": 1, "z1": 1, "z2": 1}
+    rows = [{"p": place, "s": "u"} for place, n in counts.items() for _ in range(n)]
+    found = at_places(warehouse, tmp_path, rows, [{"k_anonymity": {"k": 3}}], suppression_limit=1)
+    assert places(found) == {frozenset({"x0"}), frozenset({"z0", "z1", "z2"})}
+    assert found.map.specialized.suppressed_rows == 1
+
+
 def test_what_the_node_suppresses_is_of_the_limit(warehouse: Any, tmp_path: Path) -> None:
     """The top fails, since two hold v in each place, so that splits begin where z is suppressed."""
     held = {"x0": ["1u", "2u", "3u", "av", "bv"], "x1": ["4u"], "y0": ["5u", "6u", "7u", "av", "bv"], "z0": ["8u"]}

@@ -348,8 +348,10 @@ class Ladder:
             rest: the labels that stand together.
             shown: the labels that readers see by themselves. No other is named: it may be a value of one person.
         """
+        if self._numeric or len(rest.codes) > NAMED:
+            return None
         names = [self._shown(rest.level, code) for code in rest.codes.tolist()]
-        if self._numeric or len(names) > NAMED or not shown >= {*names}:
+        if not shown >= {*names}:
             return None
         text = OR.join(names)
         levels = range(self.hierarchy.height + 1)

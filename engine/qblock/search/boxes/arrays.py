@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from qblock.blocks import Ints
+from qblock.blocks import Ints, Mask
 from qblock.frequency import FrequencySets, positions
 from qblock.frequency.arrays import counted
 from qblock.hierarchy.core import BITS
@@ -159,19 +159,28 @@ class InMemory:
     def handed_over(self, parts: Ints, rows: Ints) -> None:
         """They are counted here."""
 
-    def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms:
-        """The labels of an attribute that occur in each part, at a level of its own."""
+    def labels(self, attribute: int, parts: Ints, levels: Ints, small: Mask | None = None) -> Atoms:
+        """The labels of an attribute that occur in each part, at a level of its own.
+
+        small: bool[P], parts that are too small for two labels, and are left out where they have more than one. Only
+        where there is no other table.
+        """
         inside = self._inside(parts)
         cells = self._cells(attribute, inside, levels)
-        groups, occurring = self._grouped([of.rows for of in inside], cells.of, cells.span)
+        rows, of, stay = [table.rows for table in inside], cells.of, np.arange(len(parts))
+        if small is not None and len(rows) == 1:
+            stays = ~small | (np.diff(cells.start) == 1)
+            there, stay = np.flatnonzero(np.repeat(stays, inside[0].sizes)), np.flatnonzero(stays)
+            rows, of = [rows[0].select(there)], [of[0][there]]
+        groups, occurring = self._grouped(rows, of, cells.span)
         at = np.searchsorted(cells.start, occurring, side="right") - 1
         _, _, codes, begins = self._places[attribute].joined(levels)
         part, level, code = parts[at], levels[at], codes[begins[at] + occurring - cells.start[at] + cells.low[at]]
         # Labels of several parents may be in another order than by their places.
         if not self._ascending(attribute, at, level, code):
-            return sorted_atoms(self._ladders[attribute], groups, part, code, level, parts)
-        start = np.searchsorted(at, np.arange(len(parts) + 1)).astype(np.int64)
-        return Atoms(groups, part, code, level, parts, start)
+            return sorted_atoms(self._ladders[attribute], groups, part, code, level, parts[stay])
+        start = np.searchsorted(at, np.append(stay, len(parts))).astype(np.int64)
+        return Atoms(groups, part, code, level, parts[stay], start)
 
     def by_group(self, attribute: int, atoms: Atoms, group: Ints, number: int) -> Groups:
         """The counts of groups of atoms. group: int64[atoms], the number of each, -1 for none."""

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from qblock.blocks import Ints
+from qblock.blocks import Ints, Mask
 from qblock.lattice import Node
 from qblock.recoding import Label, Ladder, Tree
 from qblock.search.boxes.counting import Atoms, Judge, Moves, Sizes, sorted_atoms
@@ -94,8 +94,8 @@ class People:
     def handed_over(self, parts: Ints, rows: Ints) -> None:
         """They are counted here."""
 
-    def labels(self, attribute: int, parts: Ints, levels: Ints) -> Atoms:
-        """The labels of an attribute that occur in each part, at a level of its own."""
+    def labels(self, attribute: int, parts: Ints, levels: Ints, small: Mask | None = None) -> Atoms:
+        """The labels of an attribute that occur in each part, at a level of its own. small: as of `InMemory`."""
         there = np.flatnonzero(np.isin(self._part, parts))
         level = levels[np.searchsorted(parts, self._part[there])]
         code = self._codes(attribute, level, there)

@@ -313,13 +313,22 @@ class Specialization:
 
     def _proposed(self, open_: Open, places: Ints, best: _Best, spending: _Best) -> dict[int, tuple[Ints, Proposals]]:
         """The splits of parts at some places by each attribute, and the places of the parts that it divides."""
-        proposals = {}
+        proposals, small = {}, None
+        if not self._counting.entities and not self._budget:
+            # Of two labels one would fail, and be suppressed.
+            small = self._counts.rows(open_.parts[places]) < 2 * self._judge.least
         for attribute in range(len(self.ladders)):
-            there = places[open_.grain[places, attribute] >= 0]
+            divided = open_.grain[places, attribute] >= 0
+            there = places[divided]
             if not len(there):
                 continue
             parts = open_.select(there)
-            atoms = self._counting.labels(attribute, parts.parts, parts.grain[:, attribute])
+            atoms = self._counting.labels(
+                attribute, parts.parts, parts.grain[:, attribute], None if small is None else small[divided]
+            )
+            if len(atoms.parts) < len(there):
+                stays = np.searchsorted(parts.parts, atoms.parts)
+                there, parts = there[stays], parts.select(stays)
             proposed = self._proposer.propose(attribute, parts, atoms, self._budget)
             proposals[attribute] = there, proposed
             plain, spends = proposed.kind >= 0, proposed.suppressed > 0
