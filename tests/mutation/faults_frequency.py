@@ -127,6 +127,20 @@ FREQUENCY: tuple[Mutation, ...] = (
         tests=(f"{SAMPLES}::test_hubs_and_samples_change_no_answer",),
     ),
     Mutation(
+        "arrays: in a table of all keys each row counts once",
+        "frequency/arrays.py",
+        "table = np.bincount(single, self.n)",
+        "table = np.bincount(single)",
+        tests=(f"{ARRAYS}::test_rows_of_keys_are_added_up",),
+    ),
+    Mutation(
+        "arrays: doubles count more rows than they hold",
+        "frequency/arrays.py",
+        "if 1 << width <= len(single) and self._width + len(single).bit_length() <= EXACT:",
+        "if 1 << width <= len(single):",
+        tests=(f"{ARRAYS}::test_rows_of_keys_are_added_up",),
+    ),
+    Mutation(
         "arrays: a count that is as wide as the key spills into it",
         "frequency/arrays.py",
         "        elif width + self._width <= BITS:",

@@ -1,4 +1,4 @@
-"""Frequency sets in memory: what a statement would group by masked keys is sorted here.
+"""Frequency sets in memory: what a statement would group by masked keys is sorted here, or counted in a table.
 
 To sort a million whole numbers takes a few milliseconds where numpy uses the vector instructions of the processor, a
 tenth of what the embedded database takes to group them.
@@ -32,6 +32,8 @@ QUICK = 25e-9
 """Seconds for each of TRIED numbers: vector instructions take 3 to 6e-9, a sort without them 37e-9."""
 SHARE = 2
 """What is held, and what one question takes, are one of so many parts of the client's memory at most."""
+EXACT = 53
+"""Bits of a sum that a double holds."""
 BYTES = 8
 COPIES = 4
 """Arrays of all rows that a question makes beside the words it reads."""
@@ -96,6 +98,11 @@ class Keys:
         """The distinct keys under a mask as one ascending number each, and the rows of each. spans: of the mask."""
         single = gathered(self.words, mask, spans)
         width = sum(end - start for runs in spans for start, end in runs)
+        if 1 << width <= len(single) and self._width + len(single).bit_length() <= EXACT:
+            # No more keys than rows: a table of them all takes half of what a sort takes, or less.
+            table = np.bincount(single, self.n)
+            keys = np.flatnonzero(table)
+            return keys, table[keys].astype(np.int64)
         if self.n is None:
             n = None
             single = single.astype(np.int32) if width <= NARROW else single

@@ -2,8 +2,7 @@
 
 A row has the leaves of its quasi-identifiers in a word or two, the number of its combination of sensitive values, and
 how many rows of the source it stands for. What `Counting` asks a database for each quasi-identifier and round is a
-look-up for each row here, and a count of cells, each a part and a label: in a table of all cells where many of them
-have rows, else the rows are sorted.
+look-up for each row here, and a count of cells, each a part and a label.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from qblock.search.boxes.rows import Loaded, Packing, Rows, packing_of
 PORTION = 1 << 19
 """Rows about that are counted at once, of as many whole parts."""
 DENSE = 4
-"""Cells for each row, up to which a table of them is cheaper than to sort the rows."""
+"""Cells for each row, up to which a table of what each is named is cheaper than to search among the names."""
 
 
 class Places:
@@ -170,8 +169,10 @@ class InMemory:
         rows, of, stay = [table.rows for table in inside], cells.of, np.arange(len(parts))
         if small is not None and len(rows) == 1:
             stays = ~small | (np.diff(cells.start) == 1)
-            there, stay = np.flatnonzero(np.repeat(stays, inside[0].sizes)), np.flatnonzero(stays)
-            rows, of = [rows[0].select(there)], [of[0][there]]
+            stay = np.flatnonzero(stays)
+            if len(stay) < len(parts):
+                there = np.flatnonzero(np.repeat(stays, inside[0].sizes))
+                rows, of = [rows[0].select(there)], [of[0][there]]
         groups, occurring = self._grouped(rows, of, cells.span)
         at = np.searchsorted(cells.start, occurring, side="right") - 1
         _, _, codes, begins = self._places[attribute].joined(levels)
@@ -373,19 +374,10 @@ def _pairs(cell: Ints, rows: Rows, span: int, values: int) -> tuple[Ints, Ints, 
         place, value, n = _pairs(cell.reshape(-1), rows, len(every), values)
         return every[place], value, n
     key = cell if rows.value is None else cell * values + rows.value
-    pair, n = _tallied(key, rows.n, span * values)
+    pair, n = counted(key, rows.n)
     if rows.value is None:
         return pair, np.zeros(len(pair), dtype=np.int64), n
     return pair // values, pair % values, n
-
-
-def _tallied(key: Ints, n: Ints | None, span: int) -> tuple[Ints, Ints]:
-    """The distinct keys, ascending, and how many rows have each. n: of each key, None where that is one."""
-    if span <= DENSE * len(key):
-        counts = np.bincount(key, n, minlength=span).astype(np.int64)
-        there = np.flatnonzero(counts)
-        return there, counts[there]
-    return counted(key, n)
 
 
 def _at(among: Ints, cells: Ints, counts: Ints) -> Ints:
