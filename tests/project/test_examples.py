@@ -195,3 +195,11 @@ def test_the_table_of_exit_statuses_is_whole() -> None:
         == re.findall(pattern, commands)
         == list("01234")
     )
+
+
+def test_links_lead_to_what_is_written_with_the_examples() -> None:
+    """`qblock examples` writes this folder alone, so that a link out of it leads nowhere."""
+    for page in EXAMPLES.rglob("*.md"):
+        links = re.findall(r"\]\(([^)#]+)", page.read_text("utf-8"))
+        within = [(page.parent / link).resolve() for link in links if "://" not in link]
+        assert [str(link) for link in within if not (link.exists() and link.is_relative_to(EXAMPLES))] == [], page
