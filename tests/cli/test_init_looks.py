@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from integration.sources import execute
 
 from qblock.engines.registry import open_warehouse
 from qblock.engines.tables import TableName
@@ -71,3 +72,25 @@ def test_texts_that_repeat_and_texts_that_do_not_are_counted_by_row(warehouse: A
         )
         assert seen.forms == tuple(sum(code(of.name, text) for text in there) for of in CODES), name
         assert (seen.shortest, seen.longest) == (min(map(len, there)), max(map(len, there)))
+
+
+FOLDED = {
+    "duckdb": ["CREATE TABLE visits (word VARCHAR COLLATE NOCASE, address VARCHAR COLLATE NOCASE)"],
+    "postgresql": [
+        """DO $$ BEGIN
+             CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+           EXCEPTION WHEN feature_not_supported THEN  -- a PostgreSQL without ICU
+             CREATE COLLATION folded FROM "C";
+           END $$""",
+        "CREATE TABLE visits (word text COLLATE folded, address text COLLATE folded)",
+    ],
+}
+
+
+def test_texts_that_a_column_takes_for_equal_are_looked_at_once(warehouse: Any, engine_name: str) -> None:
+    """Such as two that differ in case. PostgreSQL matches no pattern in such a column."""
+    row = "INSERT INTO visits SELECT 'word', 'ann@example.org' FROM generate_series(1, 60) AS series(i)"
+    url = warehouse("unused", {"x": [1]})
+    execute(url, *FOLDED[engine_name], row, row.replace("ann@", "ANN@"))
+    figures = {name: (p.longest, p.mails, p.forms) for name, p in looked_at(url).items()}
+    assert figures == {"word": (4, 0, (0,) * len(CODES)), "address": (15, 120, (0,) * len(CODES))}

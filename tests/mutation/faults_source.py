@@ -272,8 +272,8 @@ SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "profile: of texts that repeat each row counts as all of them",
         "profiling/profiles.py",
-        "texts = (rows.group_by(value) if repeats else rows)",
-        "texts = rows.group_by(value)",
+        "return rows.group_by(column) if repeats else rows",
+        "return rows.group_by(column)",
         tests=(LOOKS,),
     ),
     Mutation(
@@ -286,8 +286,15 @@ SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "profile: what a few rows do not contradict is taken for all",
         "profiling/derived.py",
-        "for most in (FEW_ROWS, None) if rows >=",
-        "for most in (FEW_ROWS,) if rows >=",
+        "if candidates and rows > FEW_ROWS:",
+        "if not candidates and rows > FEW_ROWS:",
+        tests=("tests/cli/test_init_derived.py::test_what_decides_what_is_what_a_loop_over_rows_tells",),
+    ),
+    Mutation(
+        "profile: what a few rows contradict is left",
+        "profiling/derived.py",
+        ".all(axis=0)",
+        ".any(axis=0)",
         tests=("tests/cli/test_init_derived.py::test_what_decides_what_is_what_a_loop_over_rows_tells",),
     ),
     Mutation(

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
 from qblock.engines.values import is_value
+from qblock.hierarchy.labels import Labels
 from qblock.profiling.columns import NUMBERS, Proposal
 from qblock.profiling.profiles import Table
 from qblock.profiling.words import suggests
@@ -18,8 +20,8 @@ LEAST_ROWS = 100
 """In fewer, columns depend on each other by chance."""
 MOST_READ = 500_000_000
 """Values that are compared; of a table with more the columns further to the right are not looked at."""
-FEW_ROWS, MANY = 10_000, 10
-"""Rows of a table of MANY times as many that are looked at before all are."""
+FEW_ROWS = 10_000
+"""Rows that are looked at before all are."""
 SURE = 20
 """Rows that would have shown it, had the columns nothing to do with each other."""
 LEAST_CORRELATION = 0.99999
@@ -32,8 +34,9 @@ ROLES = ("quasi_identifier", "sensitive", "decide")
 def without_derived(proposals: Sequence[Proposal], rows: int, people: int, table: Table) -> list[Proposal]:
     """The proposals, where columns that are made from others are left out, each with what it is made from.
 
-    people: whom the rows are about, at most. One GROUP BY for each column tells which others have one value wherever it
-    has one; squares and logarithms whose ends fit are correlated in one statement.
+    people: whom the rows are about, at most. A few rows, which come over once, contradict most of what may depend on
+    what; one GROUP BY for each column that is left tells of all rows. Squares and logarithms whose ends fit are
+    correlated in one statement.
     """
     if rows < LEAST_ROWS:
         return list(proposals)
@@ -56,11 +59,12 @@ def _value(p: Proposal, table: Table) -> sa.ColumnElement[Any]:
 def _recoded(columns: Sequence[Proposal], rows: int, people: int, table: Table) -> dict[str, str]:
     """Of each column that another one decides, the reason. What others know is kept, however it is decided."""
     ordered = sorted(columns, key=lambda p: (not suggests(p.name, "quasi"), p.role != "sensitive"))
+    first = _first_rows(ordered, table) if ordered else {}
     decided = {
         (p.name, name)
         for p in ordered
         if people - _groups(p) >= SURE
-        for name in _decided_by(p, [column for column in ordered if column is not p], rows, table)
+        for name in _decided_by(p, [column for column in ordered if column is not p], first, rows, table)
     }
     spread = _spread([p for p in ordered if any(p.name == name for _, name in decided)], rows, table)
     reasons: dict[str, str] = {}
@@ -83,21 +87,33 @@ def _recoded(columns: Sequence[Proposal], rows: int, people: int, table: Table) 
     return reasons
 
 
-def _decided_by(p: Proposal, candidates: Sequence[Proposal], rows: int, table: Table) -> list[str]:
-    """The columns that have one value, or none, wherever this one has one. What a few rows contradict, whichever they
-    are, is not asked of all."""
+def _decided_by(
+    p: Proposal, candidates: Sequence[Proposal], first: Mapping[str, Labels], rows: int, table: Table
+) -> list[str]:
+    """The columns that have one value, or none, wherever this one has one. first: `_first_rows`; what these contradict
+    is not asked of all."""
     candidates = [column for column in candidates if _groups(column) <= _groups(p)]
-    for most in (FEW_ROWS, None) if rows >= MANY * FEW_ROWS else (None,):
-        if candidates:
-            candidates = _decided_in(p, candidates, most, table)
+    if candidates:
+        codes = np.column_stack([first[column.name].of_leaf for column in candidates])
+        by = first[p.name]
+        same = (codes == codes[by.first[by.of_leaf]]).all(axis=0)
+        candidates = [column for column, is_same in zip(candidates, same.tolist(), strict=True) if is_same]
+    if candidates and rows > FEW_ROWS:
+        candidates = _decided_in_all(p, candidates, table)
     return [column.name for column in candidates]
 
 
-def _decided_in(p: Proposal, candidates: Sequence[Proposal], most: int | None, table: Table) -> list[Proposal]:
-    """`_decided_by` in so many rows of the table, or (None) in all; one statement."""
+def _first_rows(columns: Sequence[Proposal], table: Table) -> dict[str, Labels]:
+    """The values of columns, NULL among them, in FEW_ROWS of the table, or in all."""
+    texts = table.texts([p.profile.column for p in columns])
+    rows = table.session.fetch(sa.select(*texts).select_from(table.relation).limit(FEW_ROWS))
+    return {p.name: Labels.of(rows[text.name]) for p, text in zip(columns, texts, strict=True)}
+
+
+def _decided_in_all(p: Proposal, candidates: Sequence[Proposal], table: Table) -> list[Proposal]:
+    """Those of the columns that have one value, or none, wherever this one has one; one statement."""
     values = [_value(column, table).label(f"c{i}") for i, column in enumerate([p, *candidates])]
-    rows = sa.select(*values).select_from(table.relation).limit(most).subquery("qblock_rows")
-    by, *others = rows.c
+    by, *others = sa.select(*values).select_from(table.relation).subquery("qblock_rows").c
     columns = []
     for value in others:
         there = sa.func.count(value)

@@ -68,6 +68,11 @@ class Table:
         """A column in the type that it compares in."""
         return self.session.comparable(self.relation.c[column.name], column)
 
+    def texts(self, columns: Sequence[Column]) -> list[sa.Label[Any]]:
+        """Columns as canonical texts, in their order as c0, c1 ..."""
+        values = [self.session.text_of(self.value(column), column.kind) for column in columns]
+        return [text.label(f"c{i}") for i, text in enumerate(values)]
+
     def row(self, figures: Sequence[sa.ColumnElement[Any]], of: sa.FromClause | None = None) -> dict[str, Any]:
         """The one row of a statement about it. of: what is asked instead of all its rows."""
         query = sa.select(*figures).select_from(self.relation if of is None else of)
@@ -201,30 +206,34 @@ def _profiles(table: Table, columns: Sequence[Column], *, approximate: bool) -> 
 def _look(table: Table, repeats: Mapping[str, bool]) -> dict[str, dict[str, Any]]:
     """What texts look like, by column: the figures of a profile that count rows; one statement. repeats: whether its
     values repeat, so that each is looked at once."""
-    queries = []
-    for i, (name, repeat) in enumerate(repeats.items()):
-        texts = _measured(table, name, repeats=repeat)
-        counts = (whole(sa.func.coalesce(sa.func.sum(sa.case((kind, texts.c.n))), 0)) for kind in _kinds(texts))
-        number: sa.Label[int] = sa.literal_column(str(i)).label("i")
-        queries.append(sa.select(number, *(count.label(f"f{j}") for j, count in enumerate(counts))))
-    if not queries:
+    if not repeats:
         return {}
-    fetched = {row.pop("i"): [*row.values()] for row in table.session.fetch(sa.union_all(*queries)).to_pylist()}
-    return {name: _named(fetched[i]) for i, name in enumerate(repeats)}
+    each = [_texts(table, name, i, repeats=repeat) for i, (name, repeat) in enumerate(repeats.items())]
+    texts = _measured((sa.union_all(*each) if len(each) > 1 else each[0]).subquery("qblock_texts"))
+    counts = [whole(sa.func.coalesce(sa.func.sum(sa.case((kind, texts.c.n))), 0)) for kind in _kinds(texts)]
+    figures = [count.label(f"f{j}") for j, count in enumerate(counts)]
+    answer = table.session.fetch(sa.select(texts.c.i, *figures).group_by(texts.c.i)).to_pylist()
+    counted = {row.pop("i"): [*row.values()] for row in answer}
+    return {name: _named(counted[i]) for i, name in enumerate(repeats) if i in counted}
 
 
-def _measured(table: Table, name: str, *, repeats: bool) -> sa.Subquery:
-    """The texts of a column, in how many rows each is, and how long it is: as it is, without its digits, and without
-    what stands between these as well."""
-    value = table.value(table.columns[name])
+def _texts(table: Table, name: str, number: int, *, repeats: bool) -> sa.Select[Any]:
+    """The texts of a column, in how many rows each is, and the column's number."""
+    column = table.value(table.columns[name])
     n = sa.func.count() if repeats else sa.literal_column("1")
-    rows = sa.select(value.label("value"), n.label("n")).select_from(table.relation).where(value.is_not(None))
-    texts = (rows.group_by(value) if repeats else rows).subquery("qblock_texts")
+    rows = sa.select(
+        sa.literal_column(str(number)).label("i"), table.session.bytewise(column).label("value"), n.label("n")
+    )
+    rows = rows.select_from(table.relation).where(column.is_not(None))
+    return rows.group_by(column) if repeats else rows
+
+
+def _measured(texts: sa.Subquery) -> sa.Subquery:
+    """How long texts are, too: as they are, without their digits, and without what stands between these as well. Each
+    length is computed once for all that asks for it."""
     text = texts.c.value
-    # Each length is computed once for all that asks for it.
     return sa.select(
-        text,
-        texts.c.n,
+        *texts.c,
         sa.func.length(text).label("characters"),
         sa.func.length(sa.func.translate(text, DIGITS, "")).label("without_digits"),
         sa.func.length(sa.func.translate(text, BETWEEN, "")).label("other"),

@@ -8,8 +8,8 @@ from itertools import combinations
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
+from qblock.blocks import Ints
 from qblock.engines.session import Session
 from qblock.errors import counted
 from qblock.hierarchy.labels import Labels
@@ -23,14 +23,13 @@ LARGEST = 3
 MOST = 0.5
 """More than this share are most people."""
 SHOWN = 3
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Rows of a table. codes: of each column a number for each of its values; rows: how many there are."""
 
-    codes: Mapping[str, Codes] = field(default_factory=dict)
+    codes: Mapping[str, Ints] = field(default_factory=dict)
     rows: int = 0
 
 
@@ -52,14 +51,13 @@ def sample(table: Table, rows: int, columns: Sequence[str], people: Sequence[str
     names = list(dict.fromkeys([*columns[:MOST_COLUMNS], *people]))
     if not names:
         return Sample()
-    texts = [session.text_of(table.value(known[n]), known[n].kind) for n in names]
-    labelled = [text.label(f"c{i}") for i, text in enumerate(texts)]
-    query = sa.select(*labelled).select_from(table.relation)
+    texts = table.texts([known[name] for name in names])
+    query = sa.select(*texts).select_from(table.relation)
     if rows > MOST_ROWS:
-        order = _drawn(session, texts, None if person is None else names.index(person))
+        order = _drawn(session, [text.element for text in texts], None if person is None else names.index(person))
         # Spark computes what it orders by in every comparison, unless it is a column.
         keyed = query.add_columns(*(key.label(f"k{i}") for i, key in enumerate(order))).subquery("qblock_keyed")
-        query = sa.select(*(keyed.c[text.name] for text in labelled))
+        query = sa.select(*(keyed.c[text.name] for text in texts))
         query = query.order_by(*(keyed.c[f"k{i}"] for i in range(len(order)))).limit(MOST_ROWS)
     rows_drawn = session.fetch(query)
     codes = {name: Labels.of(rows_drawn[f"c{i}"]).of_leaf.astype(np.int64) for i, name in enumerate(names)}
@@ -97,7 +95,7 @@ def unique_shares(rows: Sample, columns: Sequence[str], person: str | None) -> l
     return sorted(sets, key=lambda columns_set: (-round(columns_set.share, 3), len(columns_set.columns)))
 
 
-def _alone(rows: Sample, of: Sequence[str], who: Codes) -> int:
+def _alone(rows: Sample, of: Sequence[str], who: Ints) -> int:
     """How many people have a combination of values that nobody else has."""
     key = np.zeros(rows.rows, dtype=np.int64)
     for name in of:
