@@ -22,6 +22,7 @@ from parts import function_of
 CHOSEN = (
     "tests/api",
     "tests/cli/test_audit_command.py::test_people_are_said_where_people_are_counted",
+    "tests/cli/test_init_looks.py::test_texts_that_repeat_and_texts_that_do_not_are_counted_by_row",
     "tests/cli/test_search_command.py::test_the_statements_of_a_node_can_be_run",
     "tests/examples/test_cookbook.py::test_every_query_answers_as_the_source_does",
     "tests/frequency/test_frequency_sets.py::test_entities_are_counted_once",
