@@ -13,17 +13,16 @@ WITH RECURSIVE found (class, object) AS (
         END AS regclass),
         coalesce(rule.ev_class, policy.polrelid, depends.objid)
     FROM found
-    JOIN pg_catalog.pg_depend AS depends ON depends.deptype = 'n' AND (
-        (depends.refclassid = found.class AND depends.refobjid = found.object)
-        OR (
-            depends.refclassid = 'pg_catalog.pg_type'::regclass
-            AND found.class = 'pg_catalog.pg_class'::regclass
-            AND EXISTS (
-                SELECT FROM pg_catalog.pg_type AS row
-                WHERE row.typrelid = found.object AND depends.refobjid IN (row.oid, row.typarray)
-            )
-        )
-    )
+    CROSS JOIN LATERAL (
+        SELECT found.class, found.object
+        UNION ALL
+        SELECT 'pg_catalog.pg_type'::regclass, unnest(ARRAY[row.oid, row.typarray])
+        FROM pg_catalog.pg_class AS of_rows
+        JOIN pg_catalog.pg_type AS row ON row.oid = of_rows.reltype
+        WHERE found.class = 'pg_catalog.pg_class'::regclass AND of_rows.oid = found.object
+    ) AS referred
+    JOIN pg_catalog.pg_depend AS depends
+        ON depends.deptype = 'n' AND depends.refclassid = referred.class AND depends.refobjid = referred.object
     LEFT JOIN pg_catalog.pg_rewrite AS rule
         ON depends.classid = 'pg_catalog.pg_rewrite'::regclass AND rule.oid = depends.objid
     LEFT JOIN pg_catalog.pg_policy AS policy

@@ -155,6 +155,10 @@ class SqlAdapter(Adapter):
     def definition(self, connection: sa.Connection, table: TableName) -> str | None:
         """The text of the query that a view stands for; None of what is none, or where it is not known."""
 
+    def json_array(self, values: Sequence[Value]) -> Value:
+        """The text of a JSON array: of texts, whole numbers and truth values, any of which may be NULL."""
+        return sa.func.json_array(*values, type_=sa.Text)
+
     def expressions(self, connection: sa.Connection, table: TableName) -> Mapping[str, str]:
         """What the table computes its columns of, by name, as far as that is known; defaults, too, which name none."""
         return {}

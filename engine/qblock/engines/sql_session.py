@@ -125,6 +125,10 @@ class SqlSession(Session):
         with translated(self._adapter):
             yield from parts
 
+    def json_array(self, values: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
+        """The text of a JSON array: of texts, whole numbers and truth values, any of which may be NULL."""
+        return self._adapter.json_array(values)
+
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
         self._sent += 1
         with translated(self._adapter):

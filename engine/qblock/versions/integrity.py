@@ -76,7 +76,7 @@ class Sums(NamedTuple):
 
 def sums_of(own: SqlSession, table: sa.Table, *where: sa.ColumnElement[bool]) -> Sums:
     """Of some rows of a table that is one part."""
-    return Sums.of_text(_read(own, [_digests(own, table, *where)]).get(table.name))
+    return Sums.of_text(_read(own, [_rows(own, table, *where)]).get(table.name))
 
 
 def all_parts(
@@ -85,15 +85,15 @@ def all_parts(
     """The digest of every part of a release. quick: of rows and labels of versions before the newest, which no run
     changes, only how many there are; without: tables of which no digest is computed."""
     newest = _newest(t, release)
-    queries = [_digests(own, t.key)]
+    rows, counts = [_rows(own, t.key)], []
     for table in t.of_releases:
         same = [t.rows_of(table, release)]
         if quick and table in (t.row, t.block):
-            queries.append(_counts(table).where(*same, table.c.version < newest))
+            counts.append(_counts(table).where(*same, table.c.version < newest))
             same.append(table.c.version >= newest)
         if table not in without:
-            queries.append(_digests(own, table, *same, by_version=table in t.of_versions))
-    return _read(own, queries)
+            rows.append(_rows(own, table, *same, by_version=table in t.of_versions))
+    return _read(own, rows, counts)
 
 
 def _newest(t: Tables, release: str) -> sa.ScalarSelect[Any]:
@@ -113,8 +113,9 @@ def marks(own: SqlSession, t: Tables, release: str) -> dict[str, list[str]] | No
     of_row, queries = getattr(sa.func, name), []
     for table in t.of_people:
         total = sa.cast(sa.func.sum(of_row(of_row(*(c for c in table.c if c.key != "release")))), sa.Text)
-        part: sa.ColumnElement[Any] = sa.literal_column(f"'{table.name}'").label("part")
-        query = sa.select(part, sa.func.count().label("n"), total.label("total")).where(t.rows_of(table, release))
+        query = sa.select(_part(table), sa.func.count().label("n"), total.label("total")).where(
+            t.rows_of(table, release)
+        )
         queries.append(query.where(table.c.version >= _newest(t, release)) if table is t.row else query)
     return {row.part: [str(row.n), str(row.total), library] for row in own.rows(sa.union_all(*queries))}
 
@@ -206,15 +207,15 @@ def changed_parts(own: SqlSession, t: Tables, release: str, touched: Touched, kn
     versions: dict[sa.Table, set[int | None]] = {}
     for table, _, version in touched:
         versions.setdefault(table, set()).add(version)
-    queries = [_digests(own, t.key)]
+    rows = [_rows(own, t.key)]
     for table, numbers in sorted(versions.items(), key=lambda entry: entry[0].name):
         if table is t.key:
             continue
         same = [t.rows_of(table, release)]
         if table in t.of_versions and None not in numbers:
             same.append(table.c.version.in_(sorted(number for number in numbers if number is not None)))
-        queries.append(_digests(own, table, *same, by_version=table in t.of_versions))
-    parts = _read(own, queries)
+        rows.append(_rows(own, table, *same, by_version=table in t.of_versions))
+    parts = _read(own, rows)
     names = {table.name: numbers for table, numbers in versions.items()}
     gone = {name: None for name in known if _is_of(name, names) and name not in parts}
     return {**parts, **gone}
@@ -274,37 +275,41 @@ def _sentence(name: str, expected: str | None, part: str | None) -> str:
     )
 
 
-def _digests(
-    own: SqlSession, table: sa.Table, *where: sa.ColumnElement[bool], by_version: bool = False
-) -> sa.Select[Any]:
-    text: sa.ColumnElement[Any] = sa.literal_column("''")
-    for column in table.c:
-        if column.key != "release":
-            value = sa.cast(column, sa.Text)
-            sized = sa.cast(own.byte_length(value), sa.Text).concat(":").concat(value)
-            text = text.concat(sa.func.coalesce(sized, sa.literal_column("'N'")))
+def _rows(own: SqlSession, table: sa.Table, *where: sa.ColumnElement[bool], by_version: bool = False) -> sa.Select[Any]:
+    """Rows of a table as texts, with the part that they are of."""
     version = table.c.version if by_version else sa.cast(sa.null(), sa.BigInteger)
-    # In a query of its own, a row's text is in the statement once: to plan it takes as long as to compute it.
-    each = sa.select(version.label("version"), own.sha256(text).label("digest")).where(*where)
-    rows = each.select_from(table).subquery(f"qblock_of_{table.name}")
-    sums = [sa.func.sum(own.hex_number(sa.func.substr(rows.c.digest, at, DIGITS))) for at in (1, 1 + DIGITS)]
-    texts = [sa.cast(total, sa.Text).label(name) for total, name in zip(sums, ("a", "b"), strict=True)]
-    part: sa.ColumnElement[Any] = sa.literal_column(f"'{table.name}'").label("part")
-    return sa.select(part, rows.c.version, sa.func.count().label("n"), *texts).group_by(rows.c.version)
+    # One function: to plan a length and two concatenations of each column takes longer than to compute them.
+    text = own.json_array([column for column in table.c if column.key != "release"])
+    columns = [_part(table), version.label("version"), text.label("text")]
+    return sa.select(*columns).select_from(table).where(*where)
+
+
+def _digests(own: SqlSession, rows: Collection[sa.Select[Any]]) -> sa.Select[Any]:
+    """The digests of rows (`_rows`) by part."""
+    texts = sa.union_all(*rows).subquery("qblock_texts")
+    # In a query of its own, a digest is computed once.
+    each = sa.select(texts.c.part, texts.c.version, own.sha256(texts.c.text).label("digest")).subquery("qblock_digests")
+    sums = [sa.func.sum(own.hex_number(sa.func.substr(each.c.digest, at, DIGITS))) for at in (1, 1 + DIGITS)]
+    columns = [sa.cast(total, sa.Text).label(name) for total, name in zip(sums, ("a", "b"), strict=True)]
+    by = each.c.part, each.c.version
+    return sa.select(*by, sa.func.count().label("n"), *columns).group_by(*by)
 
 
 def _counts(table: sa.Table) -> sa.Select[Any]:
     nothing = sa.cast(sa.null(), sa.Text)
-    part: sa.ColumnElement[Any] = sa.literal_column(f"'{table.name}'").label("part")
-    columns = [part, table.c.version, sa.func.count().label("n"), nothing.label("a"), nothing.label("b")]
+    columns = [_part(table), table.c.version, sa.func.count().label("n"), nothing.label("a"), nothing.label("b")]
     return sa.select(*columns).group_by(table.c.version)
 
 
-def _read(own: SqlSession, queries: Collection[Query]) -> dict[str, str]:
+def _part(table: sa.Table) -> sa.Label[str]:
+    name: sa.ColumnElement[str] = sa.literal_column(f"'{table.name}'", sa.Text)
+    return name.label("part")
+
+
+def _read(own: SqlSession, rows: Collection[sa.Select[Any]], counts: Collection[Query] = ()) -> dict[str, str]:
     return {
         _name(row.part, row.version): f"{row.n}:" + (f"{row.a}:{row.b}" if row.a else "")
-        for row in own.rows(sa.union_all(*queries))
-        if row.n
+        for row in own.rows(sa.union_all(_digests(own, rows), *counts))
     }
 
 

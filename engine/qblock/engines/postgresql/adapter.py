@@ -229,6 +229,9 @@ class PostgresqlAdapter(SqlAdapter):
     def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.func.octet_length(_utf8(text))
 
+    def json_array(self, values: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
+        return sa.cast(sa.func.json_build_array(*values), sa.Text)
+
     def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
         schema = getattr(table, "schema", None)
         connection.exec_driver_sql(f"ANALYZE {'' if schema is None else quote(schema) + '.'}{quote(table.name)}")
