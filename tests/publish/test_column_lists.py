@@ -154,6 +154,7 @@ def test_a_reader_with_an_older_snapshot_sees_the_whole_older_version(
             ["CREATE FUNCTION analysis.f() RETURNS SETOF published.people LANGUAGE plpgsql AS 'BEGIN END'"],
             "function analysis.f() of {}",
         ),
+        (["CREATE TABLE analysis.lists (people published.people[])"], "table analysis.lists of {}"),
         (
             [
                 "CREATE TABLE analysis.asked (n int)",
@@ -171,7 +172,7 @@ def test_a_reader_with_an_older_snapshot_sees_the_whole_older_version(
             "view analysis.one of {0}, view analysis.two of {0}, view analysis.three of {0} and 1 more depend on it",
         ),
     ],
-    ids=["view", "materialized", "function", "row_type", "rule", "chain"],
+    ids=["view", "materialized", "function", "row_type", "array", "rule", "chain"],
 )
 def test_what_stands_in_the_way_is_named_before_the_search_and_in_the_plan(
     job: Job, analyst: str, built: list[str], named: str
