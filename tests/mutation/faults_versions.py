@@ -306,6 +306,13 @@ VERSIONS: tuple[Mutation, ...] = (
         tests=(f"{ALTERED}::test_marks_tell_what_was_done_to_a_table",),
     ),
     Mutation(
+        "private state: what is shown of somebody is in no digest",
+        "versions/integrity.py",
+        'if column.key != "release"])',
+        'if column.key not in ("release", "value")])',
+        tests=(f"{ALTERED}::test_a_steady_job_notices_what_was_done_to_any_table",),
+    ),
+    Mutation(
         "private state: where marks do nobody counts the rows of older versions",
         "versions/integrity.py",
         "or name == _name(t.row.name, newest)",
