@@ -94,3 +94,21 @@ def test_texts_that_a_column_takes_for_equal_are_looked_at_once(warehouse: Any, 
     execute(url, *FOLDED[engine_name], row, row.replace("ann@", "ANN@"))
     figures = {name: (p.longest, p.mails, p.forms) for name, p in looked_at(url).items()}
     assert figures == {"word": (4, 0, (0,) * len(CODES)), "address": (15, 120, (0,) * len(CODES))}
+
+
+def test_of_a_wide_table_the_first_columns_and_the_folder_are_named(
+    warehouse: Any, qblock: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(4)
+    columns = {f"word{i}": [draw.choice("abcdefg") for _ in range(60)] for i in range(60)}
+    url = warehouse("visits", columns)
+    out = qblock("init", url, "visits", "--directory", tmp_path, "--sensitive", "word3").out
+    listed = " ".join(out.split())
+    assert re.search(r"yours to decide word\d+, (word\d+, ){38}word\d+ and 1\d others: left out until you", listed)
+    assert f"Written: 59 hierarchies in {tmp_path / 'hierarchies'}, {tmp_path / 'release.yaml'}" in listed
+    flags = {f"flag{i}": [draw.choice([0, 1]) for _ in range(60)] for i in range(60)}
+    out = qblock("init", warehouse("flags", flags), "flags", "--directory", tmp_path / "flags").out
+    assert re.search(
+        r"sensitive: (flag\d+ \(line \d+\), ){39}flag39 \(line \d+\) and 20 others\.",
+        " ".join(out.split()),
+    )

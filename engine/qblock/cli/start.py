@@ -42,6 +42,8 @@ REGIMES = {
 """What the spec is as it is written."""
 MOST_NODES = 2_000
 LISTED = 6
+MOST_NAMES, MOST_FILES = 40, 12
+"""Columns of a role, and files, that are named; of a table with more the spec and the folder have the others."""
 NOBODY = (
     "rows are counted, not people. A later run with changed data is refused, or versions are not protected together"
 )
@@ -212,9 +214,23 @@ def proposal_lines(proposed: Proposed) -> Iterator[str]:
     yield from _wrapped(f"{REGIMES[proposed.regime]} Other modes: end of {proposed.files[-1].name}.")
     for note in proposed.notes:
         yield from _wrapped(f"Note: {note}.")
-    yield from _wrapped("Written: " + ", ".join(str(file) for file in proposed.files))
+    yield from _wrapped(f"Written: {_files(proposed.files)}")
     yield from _wrapped(_search(proposed))
     yield from _wrapped(_next(proposed))
+
+
+def _files(files: Sequence[Path]) -> str:
+    *hierarchies, spec = files
+    if len(files) <= MOST_FILES:
+        return ", ".join(map(str, files))
+    return f"{len(hierarchies):,} hierarchies in {hierarchies[0].parent}, {spec}"
+
+
+def _first(words: Sequence[str], most: int) -> str:
+    """So many of a list, and how many others there are."""
+    if len(words) <= most:
+        return ", ".join(words)
+    return f"{', '.join(words[:most])} and {counted(len(words) - most, 'other')}"
 
 
 def _head(proposed: Proposed) -> str:
@@ -236,7 +252,7 @@ def _group(title: str, columns: Sequence[ProposedColumn], open_: Mapping[str, in
     for column in columns:
         reason = f" ({column.reason.split(';')[0]})" if column.role == "left out" else ""
         words.append(f"{column.name}{reason}")
-    text = ", ".join(words)
+    text = _first(words, MOST_NAMES)
     if columns[0].role == "decide":
         text += ": left out until you give them a role"
     if columns[0].role == "sensitive" and columns[0].name in open_:
@@ -264,7 +280,7 @@ def _next(proposed: Proposed) -> str:
     spec = proposed.files[-1]
     if not proposed.open:
         return f"Next: check the roles and hierarchies, then `qblock search {spec}`"
-    where = ", ".join(f"{name} (line {line})" for name, line in proposed.open.items())
+    where = _first([f"{name} (line {line})" for name, line in proposed.open.items()], MOST_NAMES)
     return f"Next: decide in {spec} whether these are sensitive: {where}. Then `qblock search {spec}`"
 
 
