@@ -27,12 +27,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import handed_on
 import psycopg
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
+from attached import duckdb_file
 
 from qblock.engines.duckdb import dialect as duckdb_session
 
@@ -317,7 +317,7 @@ def _fill_duckdb(
     file: Path, creation: list[str], table: str, columns: Mapping[str, Sequence[Any]], types: Mapping[str, str]
 ) -> None:
     texts = [pa.array([None if v is None else str(v) for v in values], pa.string()) for values in columns.values()]
-    with duckdb.connect(str(file)) as connection:
+    with duckdb_file(file) as connection:
         for statement in creation:
             connection.execute(statement)
         connection.register("rows_to_insert", pa.table(texts, names=[f"c{i}" for i in range(len(texts))]))

@@ -12,10 +12,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import psycopg
 import yaml
+from attached import duckdb_file
 from spark_tables import spark_database_of
 
 from qblock.blocks import Blocks
@@ -248,7 +248,7 @@ def execute(url: str, *statements: str) -> None:
             spark_database_of(url).execute(statement)
         return
     if url.startswith("duckdb"):
-        with duckdb.connect(url.removeprefix("duckdb:///")) as connection:
+        with duckdb_file(Path(url.removeprefix("duckdb:///"))) as connection:
             for statement in statements:
                 connection.execute(statement)
         return

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import psycopg
 import pytest
 import sqlalchemy as sa
 import yaml
+from attached import duckdb_file
 from engines import create_table, database
 from spark_tables import spark_database_of
 
@@ -111,7 +111,7 @@ class Job:
     def query(self, statement: str, url: str | None = None) -> list[tuple[Any, ...]]:
         """Ask what is published, as the owner (or as the login of another URL)."""
         if self.engine == "duckdb":
-            with duckdb.connect(str(self.target), read_only=True) as connection:
+            with duckdb_file(self.target, read_only=True) as connection:
                 return connection.execute(statement).fetchall()
         if self.engine == "spark":
             return spark_database_of(self.url).query(statement)
@@ -122,7 +122,7 @@ class Job:
         """Change the source."""
         self.changes.append(statement)
         if self.engine == "duckdb":
-            with duckdb.connect(str(self.folder / "warehouse.duckdb")) as connection:
+            with duckdb_file(self.folder / "warehouse.duckdb") as connection:
                 connection.execute(statement)
             return
         if self.engine == "spark":

@@ -282,7 +282,12 @@ def test_releases_that_count_otherwise_are_no_audience(make_job: MakeJob) -> Non
     job.set(release="other", publish=publish, count="rows", versions={"audience": ["people"], "cohort": 4})
     with pytest.raises(InputError, match=r"release people tells people apart by `count: entities`.*Leave it out"):
         job.run()
-    assert job.set(versions={"cohort": 4}).run().version == 1
+    job.set(versions={"cohort": 4})
+    if job.engine == "duckdb":  # two files beside each other have the same readers
+        with pytest.raises(Refused, match=r"people with both files can read both.*publish to other readers"):
+            job.run()
+        return
+    assert job.run().version == 1
 
 
 def test_bundles_are_not_converted_to_other_types(make_job: MakeJob) -> None:
