@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from integration.sources import execute
 
 from qblock.engines.registry import open_warehouse
@@ -112,3 +114,42 @@ def test_of_a_wide_table_the_first_columns_and_the_folder_are_named(
         r"sensitive: (flag\d+ \(line \d+\), ){39}flag39 \(line \d+\) and 20 others\.",
         " ".join(out.split()),
     )
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE PRECISION", "DECIMAL(30, 12)"])
+def test_ends_are_written_as_the_engine_writes_values(warehouse: Any, kind: str) -> None:
+    """Without an exponent, whatever the engine says first."""
+    draw = random.Random(8)
+    exponents = (
+        [-310, -40, -12, -7, -4, -1, 0, 3, 6, 15, 16, 22, 300] if kind.startswith("DOUBLE") else [-12, -1, 0, 9, 16]
+    )
+    columns: dict[str, list[Any]] = {
+        f"c{i}": sorted(Decimal(f"{draw.choice([-1, 1]) * draw.randint(1, 99)}e{exponent}") for _ in range(2))
+        for i, exponent in enumerate(exponents * 3)
+    }
+    columns["nothing"], columns["zero"] = [None, None], [Decimal(0), Decimal("-0.0")]
+    if kind.startswith("DOUBLE"):
+        columns["endless"], columns["no_number"] = [float("-inf"), float("inf")], [float("nan"), float("nan")]
+    opened = open_warehouse(warehouse("visits", columns, dict.fromkeys(columns, kind)), Path.cwd())
+    try:
+        with opened.snapshot() as session:
+            table = Table(session, TableName.parse("visits"))
+            for p in profile(table)[1]:
+                value = table.value(p.column)
+                ends = [session.text_of(end, p.column.kind) for end in (sa.func.min(value), sa.func.max(value))]
+                row = table.row([end.label(name) for end, name in zip(ends, ("least", "greatest"), strict=True)])
+                assert (p.least, p.greatest) == (row["least"], row["greatest"]), p.column.name
+    finally:
+        opened.close()
+
+
+def test_a_table_of_more_columns_than_a_statement_has_figures(warehouse: Any) -> None:
+    """PostgreSQL answers 1,664 at most in one row, and each column takes six and more."""
+    draw = random.Random(5)
+    words = {f"w{i}": [draw.choice("abcdefg"[: 2 + i % 6]) for _ in range(30)] for i in range(150)}
+    numbers = {f"n{i}": [draw.randrange(2 + i) for _ in range(30)] for i in range(150)}
+    profiles = looked_at(warehouse("visits", words | numbers))
+    assert {name: p.distinct for name, p in profiles.items()} == {
+        name: len(set(column)) for name, column in (words | numbers).items()
+    }
+    assert {name: p.longest for name, p in profiles.items() if name in words} == dict.fromkeys(words, 1)

@@ -284,6 +284,20 @@ SOURCE: tuple[Mutation, ...] = (
         tests=("tests/cli/test_init_approximate.py::test_what_is_proposed_is_what_exact_counts_propose",),
     ),
     Mutation(
+        "profile: figures beyond the first statement's are left out",
+        "profiling/profiles.py",
+        "for part in portions(figures, FIGURES):",
+        "for part in portions(figures, FIGURES)[:1]:",
+        tests=(f"{LOOKS}::test_a_table_of_more_columns_than_a_statement_has_figures",),
+    ),
+    Mutation(
+        "profile: an end is written with an exponent",
+        "profiling/profiles.py",
+        "plain_number(row[name])",
+        "row[name]",
+        tests=(f"{LOOKS}::test_ends_are_written_as_the_engine_writes_values",),
+    ),
+    Mutation(
         "profile: what a few rows do not contradict is taken for all",
         "profiling/derived.py",
         "if candidates and rows > FEW_ROWS:",

@@ -143,7 +143,7 @@ def canonical_text(text: str, column: Column) -> str | None:
     if column.kind == "integer":
         return str(int(text))
     if column.kind == "decimal":
-        return _not_finite(text) or _plain(Decimal(text))
+        return plain_number(text)
     if column.kind == "float":
         return _float(text, is_single(column))
     if column.kind == "boolean":
@@ -173,6 +173,11 @@ def writes_alike(left: Column, right: Column) -> bool:
 def is_single(column: Column) -> bool:
     """Whether a column has floats of single precision, of which 0.1 is another number than 0.1."""
     return column.kind == "float" and column.compare_as.lower() in ("real", "float", "float4")
+
+
+def plain_number(text: str) -> str:
+    """A number that a database has written, without an exponent and trailing zeros."""
+    return _not_finite(text) or _plain(Decimal(text))
 
 
 def _plain(number: Decimal) -> str:

@@ -16,7 +16,18 @@ from qblock.engines.tables import Column
 from qblock.engines.values import is_value
 from qblock.errors import InputError
 from qblock.hierarchy import TOP, Hierarchy, suppress
-from qblock.profiling.profiles import CONTINUOUS, FEW, FEW_NUMBERS, LEAST_CODES, LENGTHS, OWN, Profile, Table
+from qblock.profiling.profiles import (
+    COLUMNS,
+    CONTINUOUS,
+    FEW,
+    FEW_NUMBERS,
+    LEAST_CODES,
+    LENGTHS,
+    OWN,
+    Profile,
+    Table,
+    portions,
+)
 from qblock.profiling.words import CODES, Code, numbers_rows, private_topic, suggests
 from qblock.spec.repeats import MOST_ROWS
 
@@ -55,8 +66,9 @@ OPEN = "???"
 MOST_COLUMNS = 8
 MOST_NODES = 100_000
 """Of the lattice of one level per column: a hundredth of what a search accepts, so that it takes minutes at most."""
-MOST_READ = 200_000_000
-"""Values that are grouped for the choice; where that is too little, each column is looked at by itself."""
+MOST_READ, MOST_SETS = 200_000_000, 4_000
+"""Values, and sets of columns, that are grouped for the choice; where that is too little, each column is looked at by
+itself."""
 
 
 @dataclass(frozen=True)
@@ -356,7 +368,8 @@ def chosen(proposals: Sequence[Proposal], rows: int, table: Table) -> list[Propo
     taken: list[Proposal] = []
     for group in (known, [p for p in quasi if p not in known]):
         rest = list(group)
-        each = rows * len(rest) * MOST_COLUMNS > MOST_READ
+        sets = len(rest) * MOST_COLUMNS
+        each = rows * sets > MOST_READ or sets > MOST_SETS
         alone = singled_out(table, [[p] for p in rest]) if each and rest else []
         rest = [p for _, p in sorted(zip(alone, rest, strict=True), key=lambda pair: -pair[0])] if each else rest
         while rest and len(taken) < MOST_COLUMNS:
@@ -380,5 +393,7 @@ def singled_out(table: Table, sets: Sequence[Sequence[Proposal]]) -> list[int]:
         group = counts.subquery(f"qblock_g{i}")
         alone: sa.ColumnElement[Any] = sa.func.count(sa.case((group.c.n == 1, 1)))
         queries.append(sa.select(sa.literal_column(str(i)).label("i"), alone.label("alone")).select_from(group))
-    answer = table.session.fetch(sa.union_all(*queries) if len(queries) > 1 else queries[0]).to_pylist()
+    answer: list[dict[str, Any]] = []
+    for part in portions(queries, COLUMNS):
+        answer += table.session.fetch(sa.union_all(*part) if len(part) > 1 else part[0]).to_pylist()
     return [row["alone"] for row in sorted(answer, key=lambda row: row["i"])]
