@@ -108,6 +108,9 @@ def test_of_a_wide_table_the_first_columns_and_the_folder_are_named(
     listed = " ".join(out.split())
     assert re.search(r"yours to decide word\d+, (word\d+, ){38}word\d+ and 1\d others: left out until you", listed)
     assert f"Written: 59 hierarchies in {tmp_path / 'hierarchies'}, {tmp_path / 'release.yaml'}" in listed
+    out = qblock("init", url, "visits", "--directory", tmp_path / "page", "--sensitive", "word3", "--open").out
+    page = f"{tmp_path / 'page' / 'roles.html'}, {tmp_path / 'page' / 'release.yaml'}"
+    assert f"Written: 59 hierarchies in {tmp_path / 'page' / 'hierarchies'}, {page}" in " ".join(out.split())
     flags = {f"flag{i}": [draw.choice([0, 1]) for _ in range(60)] for i in range(60)}
     out = qblock("init", warehouse("flags", flags), "flags", "--directory", tmp_path / "flags").out
     assert re.search(

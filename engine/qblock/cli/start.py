@@ -220,10 +220,11 @@ def proposal_lines(proposed: Proposed) -> Iterator[str]:
 
 
 def _files(files: Sequence[Path]) -> str:
-    *hierarchies, spec = files
     if len(files) <= MOST_FILES:
         return ", ".join(map(str, files))
-    return f"{len(hierarchies):,} hierarchies in {hierarchies[0].parent}, {spec}"
+    hierarchies = [file for file in files if file.suffix == ".csv"]
+    others = [str(file) for file in files if file not in hierarchies]
+    return ", ".join([f"{len(hierarchies):,} hierarchies in {hierarchies[0].parent}", *others])
 
 
 def _first(words: Sequence[str], most: int) -> str:
