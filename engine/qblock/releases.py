@@ -127,8 +127,9 @@ class Release:
             return results.search.Searched.model_validate(answer)
 
     def explorer(self, *, progress: Progress | None = None) -> str:
-        """A page in HTML on which somebody chooses what to publish: every node and some recoding maps, with what a
-        choice goes by. INTERNAL: it tells of the source. Raises InputError for a lattice of more than 2,500 nodes."""
+        """A page in HTML on which somebody chooses what to publish: nodes and some recoding maps, with what a choice
+        goes by. Of a lattice of more than 2,500 nodes it has those around the best. INTERNAL: it tells of the
+        source."""
         from qblock.report.explorer import explorer_page
         from qblock.search.explorer import explore
         from qblock.search.run import open_task

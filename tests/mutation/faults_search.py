@@ -275,6 +275,20 @@ EXPLORER = (
         tests=PAGE,
     ),
     Mutation(
+        "explorer: of a large lattice the best at other k and l are not looked for",
+        "search/explorer.py",
+        "(as_asked(spec), *rungs(asking))",
+        "(as_asked(spec),)",
+        tests=PAGE,
+    ),
+    Mutation(
+        "explorer: a large lattice is explored below its nodes alone",
+        "search/explorer.py",
+        "(*lattice.parents(node), *lattice.children(node))",
+        "lattice.children(node)",
+        tests=PAGE,
+    ),
+    Mutation(
         "explorer: a level that nobody accepts is chosen",
         "report/templates/explorer.js",
         "order[node] !== null && shows(data, most, node) && ",

@@ -181,7 +181,7 @@ def test_the_page_to_choose_from_answers_to_the_keyboard(browser: Any, choices: 
     assert page.inner_text("#answer").startswith("You can publish this: 600 rows in groups of at least 600 rows")
     assert "k_anonymity: {k: 600}" in page.inner_text("#yaml")
     page.fill("#t-0-0", "601")
-    assert page.inner_text("#answer") == "Nothing holds this. Ask for less."
+    assert page.inner_text("#answer") == "Nothing here holds this. Ask for less."
     page.fill("#t-0-0", "5")
     assert page.inner_text("#answer") == first
     page.focus("#picture")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import subprocess
@@ -18,7 +19,7 @@ import yaml
 from report.in_page import program
 
 from qblock.canonical import decimal_text
-from qblock.errors import InputError
+from qblock.lattice import Lattice
 from qblock.report.explorer import explorer_page
 from qblock.search import explorer
 from qblock.search.explorer import Options, exact_text, explore
@@ -276,10 +277,61 @@ def test_names_end_no_element_and_no_line(warehouse: Any, tmp_path: Path) -> Non
     assert page.count("<script") == 2
 
 
-def test_a_large_lattice_is_refused(warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_a_large_lattice_has_the_best_and_those_near_them(
+    warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """At the numbers that were searched for, the page still chooses what a search does."""
+    spec = load(warehouse, tmp_path, rows_of(seed, 40), PRIVACY)
+    numbers = [*((k, "1") for k in (2, 3, 5, 10, 11, 20)), *((2, entropy) for entropy in ("1.5", "2", "2.5", "3", "4"))]
+    chosen = {}
+    for k, entropy in numbers:
+        texts = PRIVACY_OF.format(k, entropy, 1).splitlines()
+        with open_task(read_spec(text_of(spec.source.url.url, texts), spec.path, {})) as task:
+            result = run_search(task).chosen
+        chosen[k, entropy] = None if result is None else result.node
+    best = {(2, 1), *chosen.values()} - {None}
+    monkeypatch.setattr(explorer, "MOST_EXPLORED", len(best))
+    options = options_of(spec)
+    assert set(options.nodes) == best
+    assert 1 < len(best) < 6
+    page, data = explorer_page(options), options.to_json()
+    assert "There are 6 combinations of levels." in page
+    assert f"{len(best)} of the 6 combinations of one level per column" in page
+    context = program("explorer.js", data)
+    for (k, entropy), node in chosen.items():
+        context.set("given", json.dumps([[str(k)], [entropy], ["1"], *[None] * (len(data["models"]) - 3)]))
+        assert chosen_of(context, data, "discernibility") == node, (k, entropy)
+
+
+def test_the_nearest_nodes_are_fewest_steps_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, lattice = random.Random(5), Lattice((3, 2, 4))
+    nodes = list(lattice.nodes())
+    for most in (1, 2, 7, 30, len(nodes), 100):
+        monkeypatch.setattr(explorer, "MOST_EXPLORED", most)
+        best = draw.sample(nodes, 1)
+        kept = explorer._nearest(lattice, best)
+        assert kept == [node for node in nodes if node in kept]
+        assert len(kept) == min(most, len(nodes))
+        steps = {
+            node: min(sum(abs(a - b) for a, b in zip(node, of, strict=True)) for of in (*best, lattice.top))
+            for node in nodes
+        }
+        assert max(steps[node] for node in kept) <= min((steps[of] for of in nodes if of not in kept), default=99)
+        assert most == 1 or {*best, lattice.top} <= set(kept)
+
+
+def test_no_search_of_a_large_lattice_begins_after_the_time(
+    warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But the first: the node that the spec chooses is always there."""
     monkeypatch.setattr(explorer, "MOST_EXPLORED", 5)
-    with pytest.raises(InputError, match=r"6 nodes.*5 at most.*max: LEVEL"):
-        options_of(load(warehouse, tmp_path, rows_of(1, 20), PRIVACY))
+    searched = list[int]()
+    monkeypatch.setattr(explorer, "run_search", lambda *of, **more: searched.append(1) or run_search(*of, **more))
+    spec = load(warehouse, tmp_path, rows_of(1, 40), PRIVACY)
+    with open_task(spec) as task:
+        explore(task, clock=itertools.count(0, 1000).__next__)
+    assert searched == [1]
 
 
 def test_bad_input_writes_nothing(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ WRONG = [
     ("{digits: 5}", "{table: d.zip}", "hierarchy: levels is missing; add `levels: ...`"),
     ("{digits: 5}", "{table: d.zip, levels: []}", "levels: the list is empty; write a list of columns, leaf first"),
     ("{digits: 5}", "{table: d.zip, levels: [a, a]}", "levels[1]: 'a' appears twice in the list; remove one"),
-    ("{file: hierarchies/condition.csv}}", "suppress, hierarchy: suppress}", "hierarchy belongs to a quasi_identifier"),
+    ("{file: hierarchies/condition.csv}}", "suppress, hierarchy: suppress}", "hierarchy is for quasi_identifier, and"),
     ("identifying", "{role: identifying, nulls: top}", "identifying takes no further key"),
     ("ward:       insensitive", "ward: 3", "10: attributes.ward.role: 3 is not valid; valid: identifying"),
     (
@@ -160,8 +160,16 @@ WRONG = [
         "ward is insensitive; remove it, or write",
     ),
     ("identifying", "{role: identifying, publish_as: {edges: [1]}}", "patient_id is identifying; remove it, since"),
-    ("identifying", "{role: identifying, unknown: [9]}", "unknown belongs to a quasi_identifier, and the role here is"),
-    ("identifying", "{role: identifying, same: [case]}", "same belongs to a quasi_identifier, and the role here is"),
+    (
+        "identifying",
+        "{role: identifying, unknown: [9]}",
+        "for quasi_identifier or sensitive, and the role here is identifying; remove it",
+    ),
+    (
+        "identifying",
+        "{role: identifying, same: [case]}",
+        "same is for quasi_identifier or sensitive, and the role here is",
+    ),
     ("hierarchy: suppress", "hierarchy: suppress, same: []", "is empty; write some of [case, space, unicode]"),
     (
         "hierarchy: suppress",

@@ -24,6 +24,13 @@ def _notes(options: Options) -> list[str]:
     notes = ["Here no row is suppressed."]
     if spec.suppression_limit:
         notes = ["Here no row is suppressed. Your suppression_limit may let a search take more detail."]
+    here, nodes = len(options.nodes), len(options.task.lattice)
+    if here < nodes:
+        notes.append(
+            f"There are {nodes:,} combinations of levels. Here are {here:,}: the best found for your spec, and for "
+            "other values of one k or l at a time, and those nearest to them. For other numbers a search may find a "
+            "better one."
+        )
     if options.maps.maps:
         notes.append(
             "Recoding maps are those of your spec, and of other values of one k or l at a time. A search finds one for "

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, inf, isinf
@@ -19,8 +20,7 @@ import numpy as np
 
 from qblock.blocks import Ints
 from qblock.canonical import decimal_text, number_text
-from qblock.errors import InputError
-from qblock.lattice import Node, height
+from qblock.lattice import Lattice, Node, height
 from qblock.metrics import BY_NAME
 from qblock.models import Bound, Model, parameters_of
 from qblock.models.base import Parameter, Range
@@ -28,8 +28,9 @@ from qblock.search.assessment import NodeCounts, tightest_of
 from qblock.search.boxes.groups import added
 from qblock.search.boxes.recoded import NOISE, Recoded, percent
 from qblock.search.compare import FIGURES, default_settings, question
-from qblock.search.maps import WITHIN, MapChoices, map_choices
+from qblock.search.maps import MOST_ROWS, WITHIN, MapChoices, as_asked, map_choices, rungs
 from qblock.search.progress import Deadline, Pace, Progress
+from qblock.search.run import run_search
 from qblock.search.task import Task
 from qblock.search.utility import Metrics, rounded
 from qblock.source.in_words import SUPPRESSED, levels_in_words
@@ -38,6 +39,8 @@ from qblock.spec.written import key_text, values_text
 
 MOST_EXPLORED = 2_500
 """Nodes of a page: a browser draws each, and a file has the values of each."""
+EACH = timedelta(seconds=10)
+"""What a search for one of the best nodes of a larger lattice may take."""
 MOST_BARS = 40
 """Of a picture of the rows that labels have: where there are more labels, a bar is neighbours together."""
 MOST_SHOWN = 0.9
@@ -50,10 +53,11 @@ WRITTEN = ("whole", "rational", "flag", "choice")
 class Options:
     """What there is to choose from: nodes in the order of the lattice, and after them the maps.
 
-    requested: how many of the requirements are those of the spec; smallest: rows, or people, of the smallest block of
-    each choice; barred: indexes of those that fail whatever the thresholds; values: for each bound of each requirement
-    the tightest value of each choice; metrics: of each choice, None where a map has none; labels: of each column and
-    level the rows of its labels, as `_histogram` has them.
+    nodes: all of them, or of a large lattice those around the best ones; requested: how many of the requirements
+    are those of the spec; smallest: rows, or people, of the smallest block of each choice; barred: indexes of those
+    that fail whatever the thresholds; values: for each bound of each requirement the tightest value of each choice;
+    metrics: of each choice, None where a map has none; labels: of each column and level the rows of its labels, as
+    `_histogram` has them.
     """
 
     task: Task
@@ -87,6 +91,7 @@ class Options:
                 for i, (name, highest) in columns
             ],
             "heights": list(self.task.lattice.heights),
+            "combinations": len(self.task.lattice),
             "levels": [
                 [*levels, *(of["levels"][i] for of in maps)] for i, levels in enumerate(zip(*self.nodes, strict=True))
             ],
@@ -105,25 +110,22 @@ class Options:
 
 
 def explore(task: Task, progress: Progress | None = None, clock: Callable[[], float] = time.monotonic) -> Options:
-    """Count every node of the lattice, and maps of other k and l, whatever `search.node` and `suppression_limit` say.
-    clock: of the time that maps may take. Raises InputError for a lattice that is too large for a page."""
-    nodes = len(task.lattice)
-    if nodes > MOST_EXPLORED:
-        raise InputError(
-            f"{task.spec.at('search')}: the lattice has {nodes:,} nodes, and a page to choose from has "
-            f"{MOST_EXPLORED:,} at most. Write `max: LEVEL` in a hierarchy, or give fewer columns the role "
-            "quasi_identifier"
-        )
+    """Count the nodes to choose from, and maps of other k and l, whatever `search.node` and `suppression_limit` say.
+    clock: of the time that the searches of nodes, and then those of maps, may take."""
     task.materialize_locally()
     requirements = (*task.spec.privacy, *_offered(task))
     spec = replace(task.spec, privacy=requirements, suppression_limit=Fraction(0))
     every = Task(replace(task.source, spec=spec))
     metrics, by = Metrics(every), task.spec.search.choose_by
     names = tuple(dict.fromkeys((by, "loss", "precision", *FIGURES, "non_uniform_entropy")))
-    pace = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
     order, smallest, barred, columns = list[Node](), list[int](), list[int](), list[list[Any]]()
     figures: dict[str, list[Any]] = {name: [] for name in names}
-    for node in every.iter_nodes():
+    own = len(task.spec.privacy)
+    whole = len(every.lattice) <= MOST_EXPLORED
+    explored = every.iter_nodes() if whole else _around_the_best(every, own, Deadline(WITHIN, clock), progress)
+    nodes = min(len(every.lattice), MOST_EXPLORED)
+    pace = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
+    for node in explored:
         counts = every.counts(node)
         people = counts.people
         assert people is not None  # one of the models is k-anonymity
@@ -136,7 +138,7 @@ def explore(task: Task, progress: Progress | None = None, clock: Callable[[], fl
             figures[name].append(metrics.rank(node, name))
         if pace is not None:
             pace(len(order), nodes - len(order), 0.0)
-    maps = map_choices(every, len(task.spec.privacy), Deadline(WITHIN, clock), progress)
+    maps = map_choices(every, own, Deadline(WITHIN, clock), progress)
     for searched in maps.maps:
         counts, measured_of = searched.recoded.assessment.counts, searched.recoded.metrics(names)
         smallest.append(int(searched.recoded.specialized.groups.size.min()))
@@ -145,10 +147,37 @@ def explore(task: Task, progress: Progress | None = None, clock: Callable[[], fl
             figures[name].append(measured_of.get(name))
     values = tuple(tuple(zip(*of, strict=True)) for of in zip(*columns, strict=True))
     measured = {name: tuple(of) for name, of in figures.items()}
-    own, groups = len(task.spec.privacy), tuple(smallest)
     return Options(
-        task, requirements, own, tuple(order), maps, groups, tuple(barred), values, measured, _of_levels(task)
+        task, requirements, own, tuple(order), maps, tuple(smallest), tuple(barred), values, measured, _of_levels(task)
     )
+
+
+def _around_the_best(task: Task, own: int, over: Deadline, progress: Progress | None) -> list[Node]:
+    """Of a large lattice the node that the spec chooses, those that it would choose at other k and l, and so many
+    around these, the nearest first; and the top, which holds whatever a node can. own: as of `map_choices`."""
+    spec = replace(task.spec, privacy=task.spec.privacy[:own])
+    search = replace(spec.search, choose_from="minimal", node=None, within=EACH)
+    asking = Task(replace(task.source, spec=spec))
+    privacies = dict.fromkeys(question.privacy for question in (as_asked(spec), *rungs(asking)))
+    best: list[Node] = []
+    for privacy in privacies:
+        if best and (over() or task.source.rows > MOST_ROWS):
+            break
+        variant = Task(replace(task.source, spec=replace(spec, privacy=privacy, search=search)))
+        chosen = run_search(variant, progress=progress, best_only=True, recoding="full_domain").chosen
+        best += [] if chosen is None else [chosen.node]
+    return _nearest(task.lattice, best)
+
+
+def _nearest(lattice: Lattice, best: Sequence[Node]) -> list[Node]:
+    """MOST_EXPLORED nodes, the fewest steps of one level from the best; the top is one of them."""
+    kept = dict.fromkeys((*best, lattice.top))
+    ring = list(kept)
+    while ring and len(kept) < MOST_EXPLORED:
+        beside = (near for node in ring for near in (*lattice.parents(node), *lattice.children(node)))
+        ring = [node for node in dict.fromkeys(beside) if node not in kept]
+        kept.update(dict.fromkeys(ring))
+    return sorted(list(kept)[:MOST_EXPLORED], key=lambda node: (height(node), node))
 
 
 def deciding(model: Model) -> list[Bound]:

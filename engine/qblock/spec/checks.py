@@ -311,9 +311,9 @@ def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any])
             if key == "publish_as":
                 document.wrong((*path, key), NOT_SENSITIVE[role].format(name=path[-1]))
                 continue
-            owner = next(name for name, keys in ONLY.items() if key in keys)
+            owners = " or ".join(name for name, keys in ONLY.items() if key in keys)
             takes = f"{role} takes {', '.join(ONLY[role]) or 'no further key'}"
-            document.wrong((*path, key), f"{key} belongs to a {owner}, and the role here is {role}; {takes}")
+            document.wrong((*path, key), f"{key} is for {owners}, and the role here is {role}; remove it: {takes}")
     if role == "quasi_identifier" and entry.get("hierarchy") is None:
         document.wrong(path, "a quasi_identifier needs a hierarchy; add `hierarchy: suppress` or another")
     nulls = entry.get("nulls")

@@ -185,7 +185,7 @@ if (typeof document !== "undefined") {
     rows.replaceChildren(...data.columns.map((column, i) => {
       const row = element("tr", null), name = element("th", null, { scope: "row" }), drawn = element("td", null, { class: "bar", "data-label": "detail, and rows by label" });
       const level = data.levels[i][node];
-      const cost = costs[i] === null ? "nothing more to show" : costs[i] < 0 ? "no choice that holds shows more" :
+      const cost = costs[i] === null ? "nothing more to show" : costs[i] < 0 ? "no choice here that holds shows more" :
         `${column.words[level - 1]}: ${lost(data, metric(), node, costs[i])}; smallest group ${data.smallest[costs[i]].toLocaleString("en")}`;
       name.append(element("bdi", column.name));
       const pictures = element("div", null);
@@ -275,7 +275,7 @@ if (typeof document !== "undefined") {
     at("answer").className = node < 0 ? "failed" : "verdict";
     if (node < 0) {
       const loose = best(data, holds, data.heights, metric());
-      at("answer").textContent = loose < 0 ? "Nothing holds this. Ask for less." :
+      at("answer").textContent = loose < 0 ? "Nothing here holds this. Ask for less." :
         `${held.toLocaleString("en")} choices hold, and none of them shows that much. Accept a coarser column.`;
       return;
     }
