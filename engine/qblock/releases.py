@@ -126,16 +126,18 @@ class Release:
             answer |= {"checks": checks, "refused": refused, "in_words": in_words}
             return results.search.Searched.model_validate(answer)
 
-    def explorer(self, *, progress: Progress | None = None) -> str:
+    def explorer(self, *, definitions: str | Path | None = None, progress: Progress | None = None) -> str:
         """A page in HTML on which somebody chooses what to publish: nodes and some recoding maps, with what a choice
-        goes by. Of a lattice of more than 2,500 nodes it has those around the best. INTERNAL: it tells of the
-        source."""
+        goes by. Of a lattice of more than 2,500 nodes it has those around the best. definitions: as of `compare`.
+        INTERNAL: it tells of the source."""
         from qblock.report.explorer import explorer_page
+        from qblock.search.compare import read_definitions
         from qblock.search.explorer import explore
         from qblock.search.run import open_task
 
+        further = () if definitions is None else read_definitions(definitions, self.spec)
         with open_task(self.spec, name_values=self.name_values) as task:
-            return explorer_page(explore(task, progress))
+            return explorer_page(explore(task, progress, definitions=further))
 
     def in_words(self, levels: Mapping[str, int]) -> dict[str, str]:
         """What readers see of each quasi-identifier at these levels, as far as the spec and its files tell."""

@@ -110,6 +110,7 @@ def test_recodings_that_nothing_satisfies_end_with_status_3(spec: str, capsys: p
         (["--sensitive", "s"], "--sensitive: it is about definitions at every node"),
         (["--definitions", "more.yaml"], "--definitions: it is about definitions at every node"),
         (["--csv", "all.csv"], "leave --csv out, or write --recoding full_domain"),
+        (["--explore", "all.html"], "leave --explore out, or write --recoding full_domain"),
     ],
 )
 def test_options_of_definitions_do_not_go_with_two_recodings(
@@ -118,6 +119,24 @@ def test_options_of_definitions_do_not_go_with_two_recodings(
     assert run(["compare", spec, "--recoding", "both", *options]) == 2
     shown = capsys.readouterr()
     assert (shown.out, said in shown.err) == ("", True)
+
+
+def test_a_page_offers_the_definitions(spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more, page = tmp_path / "more.yaml", tmp_path / "options.html"
+    more.write_text("privacy:\n  - frequency_l_diversity: {l: 2.5, sensitive: s}\n", "utf-8")
+    assert run(["compare", spec, "--definitions", str(more), "--explore", str(page), "--quiet"]) == 0
+    assert "internal facts of the source" in capsys.readouterr().out
+    data = json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
+    of_s = [model for model in data["models"] if model["name"] == "frequency_l_diversity" and "s" in model["sensitive"]]
+    assert [bound["start"] for model in of_s for bound in model["bounds"]] == ["2.5"]
+
+
+@pytest.mark.parametrize("option", ["--json", "--csv", "--parquet", "--workload", "--sensitive"])
+def test_a_page_is_no_answer(spec: str, tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page, value = tmp_path / "options.html", [] if option == "--json" else ["s"]
+    assert run(["compare", spec, "--explore", str(page), option, *value]) == 2
+    assert f"--explore writes a page and prints no answer; leave {option} out" in capsys.readouterr().err
+    assert not page.exists()
 
 
 def test_an_unknown_recoding_is_refused(spec: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ from qblock.canonical import decimal_text
 from qblock.lattice import Lattice
 from qblock.report.explorer import explorer_page
 from qblock.search import explorer
+from qblock.search.compare import read_definitions
 from qblock.search.explorer import Options, exact_text, explore
 from qblock.search.run import open_task, run_search
 from qblock.spec import Spec, read_spec
@@ -332,6 +333,38 @@ def test_no_search_of_a_large_lattice_begins_after_the_time(
     with open_task(spec) as task:
         explore(task, clock=itertools.count(0, 1000).__next__)
     assert searched == [1]
+
+
+def test_definitions_of_a_file_are_offered_once(warehouse: Any, tmp_path: Path) -> None:
+    """With their own numbers, off, before the usual ones; those of the spec are not offered again."""
+    spec = load(warehouse, tmp_path, rows_of(2, 40), PRIVACY)
+    (tmp_path / "more.yaml").write_text(
+        "privacy:\n  - t_closeness: {t: 0.45, distance: hierarchical, sensitive: s}\n"
+        "  - t_closeness: {t: 0.35, distance: hierarchical, sensitive: s}\n"
+        "  - alpha_k_anonymity: {alpha: 0.5, k: 3, values: [u], sensitive: s}\n  - k_anonymity: {k: 7}\n"
+    )
+    with open_task(spec) as task:
+        data = explore(task, definitions=read_definitions(tmp_path / "more.yaml", spec)).to_json()
+    offered = data["models"][len(PRIVACY) :]
+    assert [model["name"] for model in offered[:2]] == ["t_closeness", "alpha_k_anonymity"]
+    assert [offered[0]["fixed"], offered[0]["bounds"][0]["start"]] == [["distance: hierarchical"], "0.45"]
+    assert not any(model["on"] for model in offered)
+    assert len(offered) > 3
+    assert "k_anonymity" not in {model["name"] for model in offered}
+    given = [*[None] * len(PRIVACY), ["0.45"], ["0.5", "3"], *[None] * (len(offered) - 2)]
+    context = program("explorer.js", data)
+    context.set("given", json.dumps(given))
+    pasted = context.eval("lines(data, JSON.parse(given), 0)").splitlines()
+    assert pasted[1:3] == [
+        "  - t_closeness: {t: 0.45, distance: hierarchical, sensitive: s}",
+        "  - alpha_k_anonymity: {alpha: 0.5, k: 3, sensitive: s}  # and the other parameters of this entry",
+    ]
+    privacy = (tmp_path / "more.yaml").read_text("utf-8").splitlines()
+    asked = [entry.removeprefix("  - ") for entry in (privacy[1], privacy[3])]
+    with open_task(read_spec(text_of(spec.source.url.url, asked), spec.path, {})) as task:
+        chosen = run_search(task).chosen
+    assert chosen is not None
+    assert chosen_of(context, data, "discernibility") == chosen.node
 
 
 def test_bad_input_writes_nothing(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "hierarchy load": ("qblock hierarchy load release.yaml",),
     "search": (
         "qblock search release.yaml --nodes minimal",
+        "qblock search release.yaml --explore options.html",
         "qblock search release.yaml --explain-sql --node age=2,sex=1",
     ),
     "check": ("qblock check release.yaml", "qblock check release.yaml --json"),

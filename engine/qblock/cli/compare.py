@@ -11,6 +11,7 @@ import typer
 from qblock.cli.job import keep_own_files
 from qblock.cli.output import Json, Lines, Quiet, SpecPath, deliver, listed, load_release, progress, shown, table
 from qblock.cli.render import model_of, not_computed, reached_of, requested_of, weight_lines
+from qblock.cli.search import Explore, write_explorer
 from qblock.errors import InputError
 from qblock.files import check_output
 
@@ -45,6 +46,7 @@ def compare(
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the complete table as Parquet, readable by you alone.")
     ] = None,
+    explore: Explore = None,
     recoding: Annotated[
         str,
         typer.Option(
@@ -67,11 +69,11 @@ def compare(
 
     if recoding not in RECODINGS:
         raise InputError(f"--recoding {recoding}: valid: {', '.join(RECODINGS)}")
+    tables = {"--csv": csv, "--parquet": parquet}
     release = load_release(spec)
     if recoding == "both":
-        given = {"--sensitive": bool(sensitive), "--definitions": definitions is not None, "--csv": csv is not None}
-        given["--parquet"] = parquet is not None
-        for option in (option for option, there in given.items() if there):
+        of_definitions = {"--sensitive": sensitive, "--definitions": definitions, "--explore": explore, **tables}
+        for option in (option for option, given in of_definitions.items() if given):
             raise InputError(
                 f"{option}: it is about definitions at every node, and --recoding both compares two recodings under "
                 f"the models of the spec; leave {option} out, or write --recoding full_domain"
@@ -81,12 +83,16 @@ def compare(
         deliver(recodings, _compared_recodings(recodings, workload), json_)
         recodings.raise_refused()
         return
-    if csv is not None:
-        keep_own_files("--csv", csv, release)
-        check_output(csv, "--csv")
-    if parquet is not None:
-        keep_own_files("--parquet", parquet, release)
-        check_output(parquet, "--parquet")
+    if explore is not None:
+        for option, given in {"--sensitive": sensitive, "--workload": workload, "--json": json_, **tables}.items():
+            if given:
+                raise InputError(f"--explore writes a page and prints no answer; leave {option} out")
+        write_explorer(release, explore, definitions=definitions, quiet=quiet)
+        return
+    for option, file in tables.items():
+        if file is not None:
+            keep_own_files(option, file, release)
+            check_output(file, option)
     with progress(quiet) as report:
         comparison = release.comparison(
             sensitive=sensitive or (), definitions=definitions, workload=workload, progress=report

@@ -59,6 +59,15 @@ LOOKED = {
 }
 ACCESS = {"read": "reads", "write": "writes", "none": "must not read"}
 
+Explore = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write one HTML file instead, to choose in a browser what to publish. INTERNAL: it tells of the "
+        "source; readable by you alone.",
+    ),
+]
+
 
 def search(
     spec: SpecPath,
@@ -85,14 +94,7 @@ def search(
             help="Stop after this time (60s, 5m, 1h), and take the best so far. Default: what the spec says.",
         ),
     ] = None,
-    explore: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write one HTML file instead, to choose in a browser what to publish. INTERNAL: it tells of the "
-            "source; readable by you alone.",
-        ),
-    ] = None,
+    explore: Explore = None,
     churn: Churn = None,
     verbose: Verbose = False,
     json_: Json = False,
@@ -110,7 +112,7 @@ def search(
         raise InputError("--explore writes a page and prints no answer; leave --json and --explain-sql out")
     release = load_release(spec)
     if explore is not None:
-        _write_explorer(release, explore, quiet=quiet)
+        write_explorer(release, explore, quiet=quiet)
         return
     if explain:
         for title, sql in release.explain_sql(node):
@@ -125,12 +127,12 @@ def search(
     result.raise_refused()
 
 
-def _write_explorer(release: Release, path: Path, *, quiet: bool) -> None:
-    """The page of `--explore`, written whole or not at all."""
+def write_explorer(release: Release, path: Path, *, definitions: Path | None = None, quiet: bool) -> None:
+    """The page of `--explore`, written whole or not at all. definitions: as of `compare`."""
     keep_own_files("--explore", path, release)
     check_output(path, "--explore")
     with progress(quiet) as report:
-        page = release.explorer(progress=report)
+        page = release.explorer(definitions=definitions, progress=report)
     with private_output(path) as file:
         file.write(page.encode())
     display([f"Written: {path}. Open it in a browser. Keep it from readers: it shows internal facts of the source."])

@@ -109,11 +109,17 @@ class Options:
         }
 
 
-def explore(task: Task, progress: Progress | None = None, clock: Callable[[], float] = time.monotonic) -> Options:
+def explore(
+    task: Task,
+    progress: Progress | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    definitions: Sequence[Requirement] = (),
+) -> Options:
     """Count the nodes to choose from, and maps of other k and l, whatever `search.node` and `suppression_limit` say.
-    clock: of the time that the searches of nodes, and then those of maps, may take."""
+    definitions: that are offered beside the usual ones; clock: of the time that the searches of nodes, and then those
+    of maps, may take."""
     task.materialize_locally()
-    requirements = (*task.spec.privacy, *_offered(task))
+    requirements = (*task.spec.privacy, *_offered(task, definitions))
     spec = replace(task.spec, privacy=requirements, suppression_limit=Fraction(0))
     every = Task(replace(task.source, spec=spec))
     metrics, by = Metrics(every), task.spec.search.choose_by
@@ -185,14 +191,20 @@ def deciding(model: Model) -> list[Bound]:
     return [bound for bound in model.about.bounds if bound.decides]
 
 
-def _offered(task: Task) -> list[Requirement]:
-    """Models that the spec asks nothing of, each in the first setting of `compare`, that a line of it can ask for."""
+def _offered(task: Task, definitions: Sequence[Requirement]) -> list[Requirement]:
+    """What the spec does not ask: these definitions, and the usual models, each in the first setting of `compare` that
+    a line of the spec can ask for."""
     usual, _ = default_settings(task.source, task.source.sensitives, lambda setting: setting.compared)
     known = {_identity(requirement) for requirement in task.spec.privacy}
+    further = dict[tuple[Any, ...], Requirement]()
+    for requirement in definitions:
+        further.setdefault(_identity(requirement), requirement)
     first = dict[tuple[str, tuple[str, ...]], Requirement]()
     for requirement in usual:
         first.setdefault((requirement.model.name, requirement.sensitive), requirement)
-    return [of for of in first.values() if _identity(of) not in known and _fixed(of)[1]]
+    own = [of for identity, of in further.items() if identity not in known]
+    known |= further.keys()
+    return [*own, *(of for of in first.values() if _identity(of) not in known and _fixed(of)[1])]
 
 
 def _identity(requirement: Requirement) -> tuple[Any, ...]:

@@ -101,7 +101,7 @@ function lines(data, asked, node) {
     if (thresholds === null) return;
     const model = data.models[i];
     const own = thresholds.map((given, j) => `${model.bounds[j].parameter}: ${given.trim()}`);
-    const more = model.complete ? "" : "  # and the other parameters of this entry of your spec";
+    const more = model.complete ? "" : "  # and the other parameters of this entry";
     text.push(`  - ${model.name}: {${[...own, ...model.yaml].join(", ")}}${more}`);
   });
   const levels = data.columns.map((column, i) => `${column.yaml}: ${data.levels[i][node]}`);
