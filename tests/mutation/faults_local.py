@@ -60,7 +60,14 @@ ROLLED_UP: tuple[Mutation, ...] = (
     Mutation(
         "local: the rows of a server are brought, however few",
         "source/open.py",
-        "(jobs or source.rows >= LEAST_ROWS)",
+        "rows * nodes >= LEAST_COUNTED",
+        "True",
+        tests=(f"{LOCAL}::test_where_it_does_not_pay_the_table_stays",),
+    ),
+    Mutation(
+        "local: people of a server are brought as rows are",
+        "source/open.py",
+        "(rows >= LEAST_ROWS or not source.frequency_sets.entities)",
         "True",
         tests=(f"{LOCAL}::test_where_it_does_not_pay_the_table_stays",),
     ),

@@ -52,6 +52,8 @@ RECENT = 0.7
 """The share of the questions so far that a guess goes by: the first ones decide most."""
 STATEMENT = 200_000
 """What a question takes beside reading rows, in rows."""
+SOON = 0.1
+"""Seconds for which a guess is kept: to guess takes as long as a question of a small table."""
 
 
 class Pace:
@@ -75,6 +77,7 @@ class Pace:
         self._times: list[float] = []
         self._left: list[int] = []
         self._prices: list[float] = []
+        self._guess, self._guessed = 0.0, -math.inf
 
     def __call__(self, decided: int, left: int, price: float) -> None:
         """After a question: nodes that need none any more, those that may, and the rows that another would read; of a
@@ -95,11 +98,16 @@ class Pace:
         return 1 - last / first if first else None
 
     def _remaining(self) -> float | None:
-        questions, left = len(self._times), self._left[-1]
-        if not left:
+        if not self._left[-1]:
             return 0.0
-        if questions < FIRST:
+        if len(self._times) < FIRST:
             return None
+        if self._times[-1] - self._guessed >= SOON:
+            self._guess, self._guessed = self._guess_anew(), self._times[-1]
+        return self._guess
+
+    def _guess_anew(self) -> float:
+        questions = len(self._times)
         since = int(questions * (1 - RECENT)) - 1
         times = [b - a for a, b in itertools.pairwise(self._times[since:])]
         prices = self._prices[since:-1]

@@ -48,8 +48,10 @@ BYTES = 8
 GROUPS = "qblock_groups"
 FEW = 3
 """Nodes that are counted in the warehouse before the table has been brought here."""
-LEAST_ROWS = 20_000
-"""Below, a statement of the embedded database costs as much as one of a server, where each is not a job."""
+LEAST_COUNTED = 50_000
+"""Rows times nodes: below, the nodes of a server that sends a job for none are counted before the table is here."""
+LEAST_ROWS = 5_000
+"""Of people, whom statements count here, too: below, those cost as much as a server's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,8 +301,10 @@ def fits_memory(rows: int, words: int, *, entities: bool, limit: str | None) -> 
 def worth_moving(source: SourceTable) -> bool:
     """Whether a search is quicker with the coded table here, and the table small enough for that."""
     jobs = ENGINES[source.session.engine].adapter.statements_are_jobs
-    further = 0 if source.groups is None else source.rows
-    return (jobs or source.rows >= LEAST_ROWS) and len(source.lattice) > FEW and _fits(source, further)
+    rows, nodes = source.rows, len(source.lattice)
+    pays = rows * nodes >= LEAST_COUNTED and (rows >= LEAST_ROWS or not source.frequency_sets.entities)
+    further = 0 if source.groups is None else rows
+    return (jobs or pays) and nodes > FEW and _fits(source, further)
 
 
 def _fits(source: SourceTable, further: int = 0) -> bool:
