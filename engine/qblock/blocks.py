@@ -168,6 +168,21 @@ class Blocks:
         return Blocks.from_pairs(np.asarray(index, np.int64)[self.owner], self.value, self.count)
 
 
+def concatenated(nodes: Sequence[Blocks]) -> Blocks:
+    """The blocks of nodes one behind the other, by their counts alone: without keys, and what a model knows of a node
+    beside its blocks."""
+    ends = np.cumsum([0, *(len(blocks.value) for blocks in nodes)])
+    starts = [blocks.start[:-1] + before for blocks, before in zip(nodes, ends, strict=False)]
+    groups = [blocks.groups for blocks in nodes if blocks.groups is not None]
+    return Blocks(
+        np.concatenate([*starts, ends[-1:]]).astype(np.int64),
+        np.concatenate([blocks.value for blocks in nodes]),
+        np.concatenate([blocks.count for blocks in nodes]),
+        np.concatenate([blocks.rows for blocks in nodes]),
+        groups=np.concatenate(groups) if groups else None,
+    )
+
+
 def number_keys(keys: Ints) -> tuple[Ints, Ints]:
     """Number the distinct ones of keys int64[R, Q], all at least 0, in ascending order.
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from laws.cases import KINDS, Case, cases, plain_case, quick
 from laws.draws import SMALL, models, same, valid, worst
 from laws.rules import RULES, Params
-from qblock.models import BY_NAME, REGISTRY, Model
+from qblock.blocks import concatenated
+from qblock.models import BY_NAME, REGISTRY, Model, tightest_of_runs
 
 NAMES = [model.name for model in REGISTRY]
 
@@ -51,6 +53,34 @@ def agree(case: Case, model: Model, params: Params) -> None:
     for bound, value in zip(model.about.bounds, tightest.values, strict=True):
         assert (value.parameter, value.attained) == (bound.parameter, bound.attained)
         assert same(value.value, worst([found[bound.parameter] for found in expected], bound.stricter)), bound
+
+
+@pytest.mark.parametrize("name", NAMES)
+@quick
+@given(data=st.data())
+def test_runs_of_blocks_are_as_if_each_were_alone(name: str, data: st.DataObject) -> None:
+    """Of nodes, say, that lie one behind the other."""
+    case = data.draw(cases())
+    model, params = data.draw(models(name, case))
+    blocks, reference = case.engine
+    inner = data.draw(st.sets(st.integers(1, len(blocks)).filter(lambda end: end < len(blocks))))
+    start = np.array([0, *sorted(inner), len(blocks)])
+    expected = [RULES[name].tightest(block, params, case) for block in case.slow[1]]
+    for bound in model.about.bounds:
+        found = tightest_of_runs(model, bound, blocks, reference, start)
+        for value, first, last in zip(found, start[:-1], start[1:], strict=True):
+            assert same(value, worst([of[bound.parameter] for of in expected[first:last]], bound.stricter)), bound
+
+
+@quick
+@given(data=st.data())
+def test_nodes_one_behind_the_other_have_their_counts(data: st.DataObject) -> None:
+    nodes = [data.draw(cases()).engine[0] for _ in range(data.draw(st.integers(1, 4)))]
+    blocks = concatenated(nodes)
+    assert [blocks.histogram(i) for i in range(len(blocks))] == [
+        of.histogram(i) for of in nodes for i in range(len(of))
+    ]
+    assert blocks.rows.tolist() == [rows for of in nodes for rows in of.rows.tolist()]
 
 
 def _given(model: Model) -> dict[str, Any]:

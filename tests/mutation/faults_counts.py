@@ -33,8 +33,22 @@ SHARED: tuple[Mutation, ...] = (
     Mutation(
         "the table's value is its best block's",
         "models/base.py",
-        'largest = bound.stricter == "smaller"\n',
-        'largest = bound.stricter == "larger"\n',
+        'largest, whole = bound.stricter == "smaller", ',
+        'largest, whole = bound.stricter == "larger", ',
+    ),
+    Mutation(
+        "what is finite is near to infinity",
+        "models/ratios.py",
+        "np.isfinite(of_run) & (np.abs(values - of_run)",
+        "(np.abs(values - of_run)",
+        "runs_of_blocks or reference",
+    ),
+    Mutation(
+        "of several runs the first decides which blocks are near",
+        "models/ratios.py",
+        "of_run = best[run]",
+        "of_run = best[run * 0]",
+        "runs_of_blocks",
     ),
     Mutation(
         "products overflow 64 bits",

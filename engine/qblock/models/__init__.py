@@ -15,6 +15,7 @@ from qblock.models.base import (
     Value,
     measured,
     parameters_of,
+    tightest_of_runs,
 )
 from qblock.models.closeness import NtCloseness, TCloseness
 from qblock.models.diversity import (
@@ -81,4 +82,5 @@ __all__ = [
     "Value",
     "measured",
     "parameters_of",
+    "tightest_of_runs",
 ]

@@ -18,7 +18,17 @@ import numpy as np
 
 from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
 from qblock.errors import ParameterError, quoted
-from qblock.models.ratios import NEAR, Integers, double, equality_classes, extreme, quotient, sign
+from qblock.models.ratios import (
+    NEAR,
+    Integers,
+    double,
+    equality_classes,
+    extreme,
+    extremes,
+    near_extremes,
+    quotient,
+    sign,
+)
 
 Kind = Literal["whole", "rational", "flag", "choice", "values", "population", "prior", "predicates"]
 """In this order: an integer; an int or a Fraction; true or false; one of a few words; values of the sensitive
@@ -373,22 +383,8 @@ class Model:
     def _tightest_value(self, bound: Bound, blocks: Blocks, reference: Reference) -> Value:
         if not len(blocks):
             return Value(bound.parameter, None, bound.attained)
-        largest = bound.stricter == "smaller"
-        pair = self._ratio(bound.parameter, blocks, reference)
-        if pair is not None:
-            return Value(
-                bound.parameter, _whole(extreme(*pair, largest), bound.parameter in self.about.whole), bound.attained
-            )
-        values = self._measure(bound.parameter, blocks, reference)
-        tightest = float(values.max() if largest else values.min())
-        if math.isinf(tightest):
-            return Value(bound.parameter, tightest, bound.attained)
-        if bound.parameter in self.about.whole:
-            return Value(bound.parameter, round(tightest), bound.attained)
-        near = np.flatnonzero(np.abs(values - tightest) <= NEAR * max(1.0, abs(tightest)))
-        pick: Callable[..., Any] = max if largest else min
-        exact = pick(value for _, value in self._exactly(bound.parameter, near, blocks, reference))
-        return Value(bound.parameter, exact, bound.attained)
+        (value,) = tightest_of_runs(self, bound, blocks, reference, np.array([0, len(blocks)]))
+        return Value(bound.parameter, value, bound.attained)
 
     def _exactly(self, parameter: str, near: Ints, blocks: Blocks, reference: Reference) -> list[tuple[Ints, Exact]]:
         """The exact value of the blocks named, once for each group of blocks that are alike."""
@@ -418,6 +414,27 @@ def _whole(value: Fraction | float, is_whole: bool) -> Exact | int:
 def parameters_of(model: Model) -> dict[str, Any]:
     """The parameters of a model as asked, by name, in the order in which they are declared."""
     return {f.name: getattr(model, f.name) for f in fields(model)}
+
+
+def tightest_of_runs(
+    model: Model, bound: Bound, blocks: Blocks, reference: Reference, start: Ints
+) -> list[Exact | int]:
+    """The tightest value of a parameter over each run start[i]:start[i+1] of blocks, of which each has at least one."""
+    largest, whole = bound.stricter == "smaller", bound.parameter in model.about.whole
+    pair = model._ratio(bound.parameter, blocks, reference)
+    if pair is not None:
+        return [_whole(value, whole) for value in extremes(*pair, start, largest)]
+    best, run, near = near_extremes(model._measure(bound.parameter, blocks, reference), start, largest)
+    result: list[Any] = best.tolist()
+    if whole:
+        return [value if math.isinf(value) else round(value) for value in result]
+    exact: list[list[Exact]] = [[] for _ in result]
+    run_of = dict(zip(near.tolist(), run.tolist(), strict=True))
+    for members, value in model._exactly(bound.parameter, near, blocks, reference):
+        for i in {run_of[block] for block in members.tolist()}:
+            exact[i].append(value)
+    pick: Callable[..., Any] = max if largest else min
+    return [pick(values) if values else value for values, value in zip(exact, result, strict=True)]
 
 
 def measured(model: Model, parameter: str, blocks: Blocks, reference: Reference) -> Floats:

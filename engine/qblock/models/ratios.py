@@ -86,13 +86,33 @@ def sign(numerator: Integers, denominator: Integers, threshold: Fraction | int) 
 
 def extreme(numerator: Integers, denominator: Integers, largest: bool) -> Fraction | float:
     """The largest or smallest of at least one fraction, exactly; math.inf where it is infinite."""
-    values = quotient(numerator, denominator)
-    pick = int(values.argmax() if largest else values.argmin())
-    if math.isinf(values[pick]):
-        return math.inf
-    near = np.abs(values - values[pick]) <= NEAR * max(1.0, abs(values[pick]))
-    best = Fraction(int(numerator[pick]), int(denominator[pick]))
+    return extremes(numerator, denominator, np.array([0, len(numerator)]), largest)[0]
+
+
+def extremes(numerator: Integers, denominator: Integers, start: Ints, largest: bool) -> list[Fraction | float]:
+    """`extreme` of each run start[i]:start[i+1] of fractions, of which each has at least one."""
+    best, run, near = near_extremes(quotient(numerator, denominator), start, largest)
     numerator, denominator = numerator[near], denominator[near]
+    ends = np.searchsorted(run, np.arange(len(start))).tolist()
+    return [
+        value if math.isinf(value) else _extreme(numerator[first:last], denominator[first:last], largest)
+        for value, first, last in zip(best.tolist(), ends[:-1], ends[1:], strict=True)
+    ]
+
+
+def near_extremes(values: Floats, start: Ints, largest: bool) -> tuple[Floats, Ints, Ints]:
+    """Of each run start[i]:start[i+1] of numbers the largest or smallest, float64[G]; and, by run, which are so near to
+    it that exact values decide between them: int64[] the runs, and int64[] the places. None is near to infinity."""
+    best: Floats = (np.maximum if largest else np.minimum).reduceat(values, start[:-1])
+    run = np.repeat(np.arange(len(best)), np.diff(start))
+    of_run = best[run]
+    with np.errstate(invalid="ignore"):  # infinity minus infinity is not a number
+        near = np.flatnonzero(np.isfinite(of_run) & (np.abs(values - of_run) <= NEAR * np.maximum(1.0, np.abs(of_run))))
+    return best, run[near], near
+
+
+def _extreme(numerator: Integers, denominator: Integers, largest: bool) -> Fraction:
+    best = Fraction(int(numerator[0]), int(denominator[0]))
     while True:  # each round drops everything that is no better than what was found
         better = sign(numerator, denominator, best) == (1 if largest else -1)
         if not better.any():

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from qblock.blocks import Blocks, Ints, Mask, Reference
+from qblock.blocks import Blocks, Ints, Mask, Reference, concatenated
 from qblock.lattice import Node
-from qblock.models import Model, Tightest, parameters_of
+from qblock.models import Model, Tightest, parameters_of, tightest_of_runs
 from qblock.spec import Requirement, Spec
 
 HELD_BY_ALL = "a value that everybody holds"
@@ -35,6 +35,13 @@ class Part:
     blocks: Blocks
     reference: Reference
     owner: Ints | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether the counts of its blocks are all that the model looks at."""
+        blocks = self.blocks
+        of_node = (self.owner, blocks.population, blocks.population_only, blocks.guards)
+        return not blocks.containing and all(of is None for of in of_node)
 
     def failing(self, total: int) -> Mask:
         """bool[total]: the q*-blocks that fail the model."""
@@ -142,6 +149,28 @@ def held_by_all(attributes: Sequence[Blocks]) -> Mask:
 def tightest_of(parts: Sequence[Part], kept: Mask) -> Tightest:
     """The tightest values of one requirement over the q*-blocks that are kept."""
     return combine([part.tightest(kept) for part in parts], parts[0].model)
+
+
+def deciding_values(
+    nodes: Sequence[NodeCounts], i: int, requirement: Requirement, together: dict[tuple[int, ...], Blocks]
+) -> list[tuple[Any, ...]]:
+    """Of each node the tightest value of each bound of its i-th requirement that decides, over all of its blocks.
+
+    together: the blocks of all nodes by those of each, which requirements about one sensitive attribute share.
+    """
+    bounds = [bound for bound in requirement.model.about.bounds if bound.decides]
+    parts = [counts.parts[i] for counts in nodes]
+    if not all(len(of) == 1 and of[0].plain for of in parts):
+        of_nodes = [tightest_of(counts.parts[i], np.ones(len(counts.rows), dtype=bool)) for counts in nodes]
+        decide = {bound.parameter for bound in bounds}
+        return [tuple(value.value for value in of.values if value.parameter in decide) for of in of_nodes]
+    blocks, first = [of[0].blocks for of in parts], parts[0][0]
+    key = tuple(map(id, blocks))
+    if key not in together:
+        together[key] = concatenated(blocks)
+    start = np.cumsum([0, *map(len, blocks)])
+    values = (tightest_of_runs(first.model, bound, together[key], first.reference, start) for bound in bounds)
+    return list(zip(*values, strict=True))
 
 
 def combine(parts: Sequence[Tightest], model: Model) -> Tightest:

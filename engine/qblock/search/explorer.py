@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from qblock.blocks import Ints
+from qblock.blocks import PAIRS, Blocks, Ints
 from qblock.canonical import decimal_text, number_text
 from qblock.lattice import Lattice, Node, height
 from qblock.metrics import BY_NAME
 from qblock.models import Bound, Model, parameters_of
 from qblock.models.base import Parameter, Range
-from qblock.search.assessment import NodeCounts, tightest_of
+from qblock.search.assessment import NodeCounts, deciding_values
 from qblock.search.boxes.groups import added
 from qblock.search.boxes.recoded import NOISE, Recoded, percent
 from qblock.search.compare import FIGURES, default_settings, question
@@ -109,6 +109,41 @@ class Options:
         }
 
 
+class Choices:
+    """What is known of choices, as they are counted. smallest: as of `Options`; figures: of each its metrics."""
+
+    def __init__(self, requirements: Sequence[Requirement]) -> None:
+        self.smallest: list[int] = []
+        self.figures: list[list[Any]] = []
+        self._requirements = requirements
+        self._values: list[tuple[tuple[Any, ...], ...]] = []
+        self._waiting: list[NodeCounts] = []
+        self._pairs = 0
+
+    def add(self, counts: NodeCounts, smallest: int, figures: list[Any]) -> None:
+        """The next choice. Its tightest values are computed with others: of many small nodes that takes as long as of
+        one."""
+        self.smallest.append(smallest)
+        self.figures.append(figures)
+        self._waiting.append(counts)
+        self._pairs += max(len(part.blocks.value) for parts in counts.parts for part in parts)
+        if self._pairs >= PAIRS:
+            self._settle()
+
+    def tightest(self) -> list[tuple[tuple[Any, ...], ...]]:
+        """Of each choice, for each requirement, the tightest value of each bound that decides."""
+        self._settle()
+        return self._values
+
+    def _settle(self) -> None:
+        waiting, together = self._waiting, dict[tuple[int, ...], Blocks]()
+        self._waiting, self._pairs = [], 0
+        columns = []
+        for i, requirement in enumerate(self._requirements if waiting else ()):
+            columns.append(deciding_values(waiting, i, requirement, together))
+        self._values += zip(*columns, strict=True)
+
+
 def explore(
     task: Task,
     progress: Progress | None = None,
@@ -124,13 +159,12 @@ def explore(
     every = Task(replace(task.source, spec=spec))
     metrics, by = Metrics(every), task.spec.search.choose_by
     names = tuple(dict.fromkeys((by, "loss", "precision", *FIGURES, "non_uniform_entropy")))
-    order, smallest, barred, columns = list[Node](), list[int](), list[int](), list[list[Any]]()
-    figures: dict[str, list[Any]] = {name: [] for name in names}
     own = len(task.spec.privacy)
     whole = len(every.lattice) <= MOST_EXPLORED
     explored = every.iter_nodes() if whole else _around_the_best(every, own, Deadline(WITHIN, clock), progress)
-    nodes = min(len(every.lattice), MOST_EXPLORED)
+    most = min(len(every.lattice), MOST_EXPLORED)
     pace = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
+    order, barred, choices = list[Node](), list[int](), Choices(requirements)
     for node in explored:
         counts = every.counts(node)
         people = counts.people
@@ -138,24 +172,17 @@ def explore(
         if _barred(counts):
             barred.append(len(order))
         order.append(node)
-        smallest.append(int(people.min()))
-        columns.append(_tightest(requirements, counts))
-        for name in names:
-            figures[name].append(metrics.rank(node, name))
+        choices.add(counts, int(people.min()), [metrics.rank(node, name) for name in names])
         if pace is not None:
-            pace(len(order), nodes - len(order), 0.0)
+            pace(len(order), most - len(order), 0.0)
     maps = map_choices(every, own, Deadline(WITHIN, clock), progress)
-    for searched in maps.maps:
-        counts, measured_of = searched.recoded.assessment.counts, searched.recoded.metrics(names)
-        smallest.append(int(searched.recoded.specialized.groups.size.min()))
-        columns.append(_tightest(requirements, counts))
-        for name in names:
-            figures[name].append(measured_of.get(name))
-    values = tuple(tuple(zip(*of, strict=True)) for of in zip(*columns, strict=True))
-    measured = {name: tuple(of) for name, of in figures.items()}
-    return Options(
-        task, requirements, own, tuple(order), maps, tuple(smallest), tuple(barred), values, measured, _of_levels(task)
-    )
+    for recoded in (searched.recoded for searched in maps.maps):
+        measured_of, smallest = recoded.metrics(names), int(recoded.specialized.groups.size.min())
+        choices.add(recoded.assessment.counts, smallest, [measured_of.get(name) for name in names])
+    values = tuple(tuple(zip(*of, strict=True)) for of in zip(*choices.tightest(), strict=True))
+    measured = dict(zip(names, zip(*choices.figures, strict=True), strict=True))
+    nodes, groups = tuple(order), tuple(choices.smallest)
+    return Options(task, requirements, own, nodes, maps, groups, tuple(barred), values, measured, _of_levels(task))
 
 
 def _around_the_best(task: Task, own: int, over: Deadline, progress: Progress | None) -> list[Node]:
@@ -216,16 +243,6 @@ def _identity(requirement: Requirement) -> tuple[Any, ...]:
 def _barred(counts: NodeCounts) -> bool:
     masks = [mask for mask in (counts.held_by_all, counts.small) if mask is not None]
     return any(bool(mask.any()) for mask in masks)
-
-
-def _tightest(requirements: Sequence[Requirement], counts: NodeCounts) -> list[tuple[Any, ...]]:
-    """Of each requirement the tightest value of each bound that decides."""
-    everything = np.ones(len(counts.rows), dtype=bool)
-    result = []
-    for requirement, parts in zip(requirements, counts.parts, strict=True):
-        bounds, values = requirement.model.about.bounds, tightest_of(parts, everything).values
-        result.append(tuple(of.value for bound, of in zip(bounds, values, strict=True) if bound.decides))
-    return result
 
 
 def exact_text(value: Any) -> str:
