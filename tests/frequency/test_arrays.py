@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from engines import examples, table_name
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from integration.hostile import few, tables
-from integration.sources import Rows, opened, quoted, sensitive, suppressed
+from integration.sources import Column, Rows, opened, quoted, sensitive, suppressed
 from integration.worlds import fill, models, task_of, worlds
 
 from qblock.blocks import Blocks
@@ -29,6 +30,10 @@ pytestmark = pytest.mark.either_engine
 
 FEW_BITS = st.lists(st.integers(0, 62), max_size=12).map(lambda places: sum(1 << place for place in set(places)))
 NARROW_BITS = st.integers(0, 255)
+
+
+def few_people(rows: int) -> Any:
+    return st.lists(st.integers(1, 3), min_size=rows, max_size=rows)
 
 
 @given(data=st.data())
@@ -49,13 +54,20 @@ def test_rows_of_keys_are_added_up(data: Any) -> None:
     spans = spans_of(mask)
     if spans is None:
         return
-    single, found = Keys(words, None if n is None else np.array(n, dtype=np.int64)).counted(mask, spans)
+    numbers = st.lists(st.integers(0, 2**62), min_size=len(rows), max_size=len(rows))
+    people = None if data is None or isinstance(data, list) else data.draw(st.none() | numbers | few_people(len(rows)))
+    entities = None if people is None else np.array(people, dtype=np.int64)
+    found = Keys(words, None if n is None else np.array(n, dtype=np.int64), entities).counted(mask, spans)
     expected: Counter[tuple[int, ...]] = Counter()
-    for row, count in zip(rows, n or [1] * len(rows), strict=True):
-        expected[tuple(word & bits for word, bits in zip(row, mask, strict=True))] += count
-    keys = list(zip(*(word.tolist() for word in scattered(single, spans)), strict=True))
+    theirs: dict[tuple[int, ...], set[int]] = {}
+    for row, count, who in zip(rows, n or [1] * len(rows), people or [0] * len(rows), strict=True):
+        key = tuple(word & bits for word, bits in zip(row, mask, strict=True))
+        expected[key] += count
+        theirs.setdefault(key, set()).add(who)
+    keys = list(zip(*(word.tolist() for word in scattered(found.keys, spans)), strict=True))
     assert keys == sorted(expected)
-    assert found.tolist() == [expected[key] for key in keys]
+    assert found.rows.tolist() == [expected[key] for key in keys]
+    assert found.n.tolist() == [expected[key] if people is None else len(theirs[key]) for key in keys]
 
 
 @contextmanager
@@ -124,15 +136,22 @@ def test_memory_answers_what_statements_answer(
 ) -> None:
     number = len(list(tmp_path.glob("table*")))
     (folder := tmp_path / f"table{number}").mkdir()
-    rows = data.draw(tables(folder))
+    rows, more = data.draw(tables(folder)), {}
+    if data.draw(st.booleans()):
+        people = data.draw(st.lists(st.sampled_from(["", "a", "A", "b "]), min_size=rows.size, max_size=rows.size))
+        rows = replace(rows, others=[Column("the person", people, "identifying")])
+        more = {"entity": "the person", "count": "entities"}
     table = table_name(engine_name, f"table {number}")
     url = rows.fill(warehouse, table)
     with (
         tiny(data.draw(st.sampled_from([63, 63, 8, 5]))),
-        opened(url, quoted(table), rows.attributes(), folder, search={"roll_up": "local"}) as task,
+        opened(url, quoted(table), rows.attributes(), folder, search={"roll_up": "local"}, **more) as task,
     ):
         by_statements = task.source.frequency_sets
-        held = FrequencySets(by_statements.session, by_statements.base, by_statements.coding, rows.size, name="held")
+        session, entities = by_statements.session, by_statements.entities
+        held = FrequencySets(
+            session, by_statements.base, by_statements.coding, rows.size, entities=entities, name="held"
+        )
         held.count_in_memory()
         held.rows_read = by_statements.rows_read
         several = range(len(rows.sensitive))
@@ -148,9 +167,9 @@ def test_memory_answers_what_statements_answer(
 
 
 @pytest.mark.parametrize("count", ["rows", "entities"])
-def test_entities_are_not_counted_in_memory(warehouse: Any, tmp_path: Path, count: str) -> None:
+def test_words_that_are_needed_come_once(warehouse: Any, tmp_path: Path, count: str) -> None:
     rows = Rows([suppressed("a", list("uvwxyz") * 4), suppressed("b", list("abcd") * 6)], [sensitive("s", [1, 2] * 12)])
-    url = warehouse("t", {column.name: column.values for column in rows.columns} | {"who": [i // 2 for i in range(24)]})
+    url = warehouse("t", {column.name: column.values for column in rows.columns} | {"who": [i % 12 for i in range(24)]})
     more = {"entity": "who", "count": "entities"} if count == "entities" else {}
     with opened(url, "t", rows.attributes(), tmp_path, search={"roll_up": "local"}, **more) as task:
         of = task.source.frequency_sets
@@ -159,8 +178,9 @@ def test_entities_are_not_counted_in_memory(warehouse: Any, tmp_path: Path, coun
         for node in rows.nodes():
             of.sizes(node)
             of.blocks(node, [0])
-        # The words that are needed come once.
-        assert of.session.statements - sent == (1 if count == "rows" else 3 * len(rows.nodes()))
+        # Each leaf is two rows of a person.
+        assert [array.tolist() for array in of.leaf_sizes([0])] == [[2], [12]]
+        assert of.session.statements - sent == 1
 
 
 def test_what_does_not_fit_is_counted_by_statements_until_a_hub_does(warehouse: Any, tmp_path: Path) -> None:

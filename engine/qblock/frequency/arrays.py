@@ -11,13 +11,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
 from qblock.blocks import Ints
 from qblock.blocks import Mask as Kept
-from qblock.engines.queries import PRIMES, Sample
+from qblock.engines.queries import PRIMES, Sample, whole
 from qblock.engines.session import Session
 from qblock.frequency.coding import Mask, Spans, gathered, scattered, spans_of
 from qblock.hierarchy.core import BITS
@@ -82,22 +83,40 @@ class FrequencySet:
         return self.table
 
 
-class Keys:
-    """Keys in memory. words: by number, those that are here; n: how many rows have each; None where each is a row's."""
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """keys: int64[R], distinct and ascending; n: the rows of each, or the entities where those are counted; rows: the
+    rows of each."""
 
-    def __init__(self, words: dict[int, Ints], n: Ints | None) -> None:
+    keys: Ints
+    n: Ints
+    rows: Ints
+
+
+class Keys:
+    """Keys in memory. words: by number, those that are here; n: how many rows have each; None where each is a row's;
+    entities: the number of each row's entity; None where rows are counted."""
+
+    def __init__(self, words: dict[int, Ints], n: Ints | None, entities: Ints | None = None) -> None:
         self.words = words
         self.n = n
+        self.entities = entities
         self._width = 0 if n is None else int(n.max(initial=0)).bit_length()
 
     @property
     def bytes(self) -> int:
-        return sum(array.nbytes for array in (*self.words.values(), *(() if self.n is None else (self.n,))))
+        return sum(array.nbytes for array in (*self.words.values(), self.n, self.entities) if array is not None)
 
-    def counted(self, mask: Mask, spans: Spans) -> tuple[Ints, Ints]:
-        """The distinct keys under a mask as one ascending number each, and the rows of each. spans: of the mask."""
+    def counted(self, mask: Mask, spans: Spans) -> Counted:
+        """The distinct keys under a mask as one ascending number each. spans: of the mask."""
         single = gathered(self.words, mask, spans)
         width = sum(end - start for runs in spans for start, end in runs)
+        if self.entities is not None:
+            return self._of_entities(single, width, self.entities)
+        keys, rows = self._of_rows(single, width)
+        return Counted(keys, rows, rows)
+
+    def _of_rows(self, single: Ints, width: int) -> tuple[Ints, Ints]:
         if 1 << width <= len(single) and self._width + len(single).bit_length() <= EXACT:
             # No more keys than rows: a table of them all takes half of what a sort takes, or less.
             table = np.bincount(single, self.n)
@@ -121,6 +140,25 @@ class Keys:
         first = np.flatnonzero(_starts(single))
         rows = np.diff(first, append=len(single)) if n is None else np.add.reduceat(n, first)
         return single[first].astype(np.int64), rows.astype(np.int64)
+
+    def _of_entities(self, single: Ints, width: int, entities: Ints) -> Counted:
+        """An entity of a key counts once, however many rows it has there."""
+        bits = int(entities.max(initial=0)).bit_length()
+        pairs = (single << bits | entities) if width + bits <= BITS else None
+        if pairs is not None and self.n is None:
+            pairs = pairs.astype(np.int32) if width + bits <= NARROW else pairs
+            pairs.sort()
+            single = pairs >> bits
+            first, n = np.flatnonzero(_starts(pairs)), None
+        else:
+            order = np.lexsort((entities, single)) if pairs is None else np.argsort(pairs)
+            single, entities = single[order], entities[order]
+            first, n = np.flatnonzero(_starts(single) | _starts(entities)), None if self.n is None else self.n[order]
+        keys = single[first].astype(np.int64)
+        of_key = np.flatnonzero(_starts(keys))
+        begin = first[of_key]
+        rows = np.diff(begin, append=len(single)) if n is None else np.add.reduceat(n, begin)
+        return Counted(keys[of_key], np.diff(of_key, append=len(keys)).astype(np.int64), rows.astype(np.int64))
 
 
 def within(words: Sequence[Ints], sample: Sample) -> Kept:
@@ -153,7 +191,7 @@ class InMemory:
         self._session = session
         self._memory = memory
         self._lock = threading.Lock()
-        self._last: tuple[FrequencySet, Mask, Ints, Ints] | None = None
+        self._last: tuple[FrequencySet, Mask, Counted] | None = None
 
     def overfull(self, sets: Sequence[FrequencySet]) -> bool:
         """Whether these sets take more of the memory than they may."""
@@ -163,41 +201,45 @@ class InMemory:
         """Whether counts under a mask come from memory: always of what is nowhere else. threads: that ask at once."""
         if source.table is None:
             return True
-        words = sum(map(bool, mask)) or 1
+        of_entities = "e" in source.table.c
+        words = (sum(map(bool, mask)) or 1) + of_entities
         if source.rows * BYTES * (words + COPIES * threads) > self._memory // SHARE or spans_of(mask) is None:
             return False
-        return source.rows <= QUICK_ROWS or sorts_quickly()
+        # Statements group entities twice, which takes longer than any sort.
+        return of_entities or source.rows <= QUICK_ROWS or sorts_quickly()
 
-    def counted(self, source: FrequencySet, mask: Mask) -> tuple[Ints, Ints]:
-        """The distinct keys under a mask as one ascending number each, and the rows of each."""
+    def counted(self, source: FrequencySet, mask: Mask) -> Counted:
+        """The distinct keys under a mask, and the rows, and entities, of each."""
         last = self._last
         if last is not None and last[0] is source and last[1] == mask:
-            return last[2], last[3]
+            return last[2]
         spans = spans_of(mask)
         assert spans is not None
         with self._lock:
             held = self._brought(source, mask)
-        keys, rows = held.counted(mask, spans)
-        self._last = source, mask, keys, rows
-        return keys, rows
+        distinct = held.counted(mask, spans)
+        self._last = source, mask, distinct
+        return distinct
 
-    def counts(self, source: FrequencySet, mask: Mask, sample: Sample | None) -> tuple[list[Ints], Ints]:
-        """The distinct keys under a mask, by word, in their order, and the rows of each; of a sample of the blocks."""
-        keys, rows = self.counted(source, mask)
-        words = scattered(keys, spans_of(mask) or [])
+    def counts(self, source: FrequencySet, mask: Mask, sample: Sample | None) -> tuple[list[Ints], Ints, Ints]:
+        """The distinct keys under a mask, by word, in their order, and what is counted of each, and its rows; of a
+        sample of the blocks."""
+        distinct = self.counted(source, mask)
+        words = scattered(distinct.keys, spans_of(mask) or [])
         if sample is None:
-            return words, rows
+            return words, distinct.n, distinct.rows
         kept = within(words, sample)
-        return [word[kept] for word in words], rows[kept]
+        return [word[kept] for word in words], distinct.n[kept], distinct.rows[kept]
 
-    def histogram(self, source: FrequencySet, mask: Mask) -> Sizes:
-        """How many blocks there are of each size."""
-        size, blocks = np.unique(self.counted(source, mask)[1], return_counts=True)
+    def histogram(self, source: FrequencySet, mask: Mask, *, of_rows: bool) -> Sizes:
+        """How many blocks there are of each size. of_rows: in rows, also where entities are counted."""
+        distinct = self.counted(source, mask)
+        size, blocks = np.unique(distinct.rows if of_rows else distinct.n, return_counts=True)
         return Sizes(size, blocks.astype(np.int64))
 
     def hub(self, source: FrequencySet, node: Node, mask: Mask) -> FrequencySet:
-        """The frequency set of a node, in memory alone."""
-        words, rows = self.counts(source, mask, None)
+        """The frequency set of a node, in memory alone. Of rows: entities do not add up."""
+        words, rows, _ = self.counts(source, mask, None)
         numbers = [i for i, bits in enumerate(mask) if bits] or [0]
         return FrequencySet(node, mask, None, len(rows), Keys({i: words[i] for i in numbers}, rows))
 
@@ -210,10 +252,15 @@ class InMemory:
         if source.keys is None or not set(needed) <= set(source.keys.words):
             # All of them anew: two statements need not give the rows in one order.
             numbers = sorted({*needed, *(() if source.keys is None else source.keys.words)}) or [0]
-            names = [f"k{i}" for i in numbers] + (["n"] if "n" in source.stored.c else [])
-            query = sa.select(*(source.stored.c[name] for name in names))
+            there = source.stored.c
+            names = [f"k{i}" for i in numbers] + [name for name in ("n", "e") if name in there]
+            shown: dict[str, sa.ColumnElement[Any]] = {name: there[name] for name in names}
+            if "e" in there:
+                shown["e"] = whole(sa.func.dense_rank().over(order_by=there.e)).label("e")
+            query = sa.select(*shown.values())
             columns = self._session.counts_of(self._session.literal_sql(query), names)
-            source.keys = Keys({i: columns[f"k{i}"] for i in numbers}, columns.get("n"))
+            words = {i: columns[f"k{i}"] for i in numbers}
+            source.keys = Keys(words, columns.get("n"), columns.get("e"))
         return source.keys
 
 
@@ -221,7 +268,8 @@ def counted(keys: Ints, n: Ints | None) -> tuple[Ints, Ints]:
     """The distinct ones of whole numbers of at least 0, ascending, and the rows of each. n: of each that is given, None
     where that is one."""
     mask = ((1 << int(keys.max(initial=0)).bit_length()) - 1,)
-    return Keys({0: keys}, n).counted(mask, spans_of(mask) or [])
+    distinct = Keys({0: keys}, n).counted(mask, spans_of(mask) or [])
+    return distinct.keys, distinct.n
 
 
 @cache

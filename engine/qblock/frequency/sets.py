@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -123,8 +123,8 @@ class FrequencySets:
         self.session.drop(base)
 
     def count_in_memory(self) -> None:
-        """Have many nodes counted in memory, where the rows fit and may be in it; not entities, which do not add up."""
-        if self.session.embedded and not self.entities:
+        """Have many nodes counted in memory, where the rows fit and may be in it."""
+        if self.session.embedded:
             self._in_memory = InMemory(self.session, self.memory)
 
     def stored(self, query: Query) -> sa.TableClause:
@@ -142,7 +142,7 @@ class FrequencySets:
         source = self._source(mask)
         if source.mask == mask and source is not self._base:
             return source.rows
-        memory = self._memory_of(source, mask)
+        memory = None if self.entities else self._memory_of(source, mask)
         if memory is None:
             table = self.stored(queries.roll_up(source.stored, mask, by_entity=self.entities))
             self.session.analyze(table)
@@ -210,7 +210,7 @@ class FrequencySets:
         if mask not in self._sizes:
             source = self._source(mask)
             self.count_read(source.rows)
-            sizes = self._histogram(source, mask, self._counts)
+            sizes = self._histogram(source, mask)
             if not self.entities:
                 self.add_up(int((sizes.size * sizes.blocks).sum()), node)
             self._sizes[mask] = sizes
@@ -323,7 +323,7 @@ class FrequencySets:
         mask = self.coding.mask(self.lattice.bottom, sensitive)
         source = self._source(mask)
         self.count_read(source.rows)
-        sizes = self._histogram(source, mask, lambda source, mask: queries.roll_up(source.stored, mask))
+        sizes = self._histogram(source, mask, of_rows=True)
         return sizes.size, sizes.blocks
 
     def marginals(self) -> list[tuple[Ints, Ints]]:
@@ -352,12 +352,13 @@ class FrequencySets:
         memory = self._in_memory
         return memory if memory and memory.fits(source, mask, self.max_concurrency) else None
 
-    def _histogram(self, source: FrequencySet, mask: Mask, query: Callable[[FrequencySet, Mask], Query]) -> Sizes:
-        """The sizes of blocks. query: for them."""
+    def _histogram(self, source: FrequencySet, mask: Mask, *, of_rows: bool = False) -> Sizes:
+        """The sizes of blocks. of_rows: in rows, also where entities are counted."""
         memory = self._memory_of(source, mask)
         if memory is not None:
-            return memory.histogram(source, mask)
-        histogram = self.session.counts(queries.size_histogram(query(source, mask)))
+            return memory.histogram(source, mask, of_rows=of_rows)
+        query = queries.roll_up(source.stored, mask) if of_rows else self._counts(source, mask)
+        histogram = self.session.counts(queries.size_histogram(query))
         order = np.argsort(histogram["size"])
         return Sizes(histogram["size"][order], histogram["blocks"][order])
 
@@ -382,9 +383,11 @@ class FrequencySets:
         """The counts of blocks, or `size_facts` of them; a statement is built once, and filled in for each mask."""
         memory = self._memory_of(source, mask)
         if memory is not None:
-            words, rows = memory.counts(source, mask, sample)
+            words, n, rows = memory.counts(source, mask, sample)
+            if least is not None:
+                return facts_of(n, least, squared=squared)
             keys = {f"k{i}": word for i, word in enumerate(words)}
-            return keys | {"n": rows} if least is None else facts_of(rows, least, squared=squared)
+            return keys | {"n": n} | ({"r": rows} if self.entities else {})
         by: tuple[queries.Bits, ...] = () if sample is None else sample.mask
         key = (source.stored.name, tuple(map(bool, mask)), tuple(map(bool, by)), least is None, squared)
         if key not in self._texts:
