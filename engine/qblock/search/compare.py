@@ -174,7 +174,7 @@ def read_definitions(file: str | Path, spec: Spec) -> tuple[Requirement, ...]:
     document = parse(read_input(file), str(file), os.environ)
     entries = requirements(document, list(spec.sensitives)) if isinstance(document.data, dict) else ()
     if document.problems:
-        raise InputError(document.report())
+        raise InputError(*document.report(), suggestions=document.suggestions())
     return entries
 
 
