@@ -102,7 +102,7 @@ def test_two_attributes_under_a_budget(warehouse, tmp_path: Path, strategy: str)
 @pytest.fixture
 def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table is brought into this process where it would be if it were larger."""
-    monkeypatch.setattr("qblock.source.open.LEAST_ROWS", 0)
+    monkeypatch.setattr("qblock.source.open.LEAST_COUNTED", 0)
 
 
 @pytest.mark.usefixtures("however_small")

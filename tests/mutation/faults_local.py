@@ -65,13 +65,6 @@ ROLLED_UP: tuple[Mutation, ...] = (
         tests=(f"{LOCAL}::test_where_it_does_not_pay_the_table_stays",),
     ),
     Mutation(
-        "local: people of a server are brought as rows are",
-        "source/open.py",
-        "(rows >= LEAST_ROWS or not source.frequency_sets.entities)",
-        "True",
-        tests=(f"{LOCAL}::test_where_it_does_not_pay_the_table_stays",),
-    ),
-    Mutation(
         "roll_up: a pinned node copies the table",
         "search/run.py",
         "    if not settled or all_nodes:\n",

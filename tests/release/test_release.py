@@ -335,7 +335,7 @@ def test_entities_are_counted_by_the_search_and_their_rows_by_the_check(make_job
 def test_wherever_frequency_sets_are_rolled_up_the_release_is_the_same(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qblock.source.open.LEAST_ROWS", 0)
+    monkeypatch.setattr("qblock.source.open.LEAST_COUNTED", 0)
     job = make_job()
     digest = job.run().digest
     for where in ("local", "warehouse"):

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from integration.sources import execute, make_spec
-from search.whole import load, rows_of, text_of
+from search.whole import load, rows_of
 
 from qblock.engines.registry import ENGINES
 from qblock.engines.session import Session
@@ -25,7 +25,7 @@ from qblock.search.compare_results import to_json
 from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 from qblock.source.open import fits_memory
-from qblock.spec import Spec, read_spec
+from qblock.spec import Spec
 from qblock.spec.sections import Search
 
 pytestmark = pytest.mark.either_engine
@@ -40,8 +40,7 @@ ASKED = [
 
 @pytest.fixture
 def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LEAST_ROWS", "LEAST_COUNTED"):
-        monkeypatch.setattr(f"qblock.source.open.{name}", 0)
+    monkeypatch.setattr("qblock.source.open.LEAST_COUNTED", 0)
 
 
 @pytest.fixture
@@ -122,7 +121,6 @@ def test_where_it_does_not_pay_the_table_stays(
     for name, value, brought in (
         ("LEAST_COUNTED", rows * nodes + 1, jobs),
         ("LEAST_COUNTED", rows * nodes, True),
-        ("LEAST_ROWS", rows + 1, True),
         ("FEW", nodes, False),
         ("FEW", nodes - 1, True),
         ("MEMORY", f"{rows * 8 * 4}kB", True),
@@ -134,12 +132,6 @@ def test_where_it_does_not_pay_the_table_stays(
             with open_task(spec) as task:
                 run_search(task)
                 assert moved(task) is (brought and apart), (name, value)
-    people = read_spec(text_of(spec.source.url.url, ASKED, "count: entities\n"), spec.path, {})
-    for least, brought in ((rows + 1, jobs), (rows, True)):
-        monkeypatch.setattr("qblock.source.open.LEAST_ROWS", least)
-        with open_task(people) as task:
-            run_search(task)
-            assert moved(task) is (brought and apart), least
 
 
 @pytest.mark.usefixtures("however_small")

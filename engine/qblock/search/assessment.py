@@ -16,7 +16,7 @@ import numpy as np
 
 from qblock.blocks import Blocks, Ints, Mask, Reference, concatenated
 from qblock.lattice import Node
-from qblock.models import Model, Tightest, parameters_of, tightest_of_runs
+from qblock.models import Bound, Model, Tightest, parameters_of, tightest_of_runs
 from qblock.spec import Requirement, Spec
 
 HELD_BY_ALL = "a value that everybody holds"
@@ -151,6 +151,11 @@ def tightest_of(parts: Sequence[Part], kept: Mask) -> Tightest:
     return combine([part.tightest(kept) for part in parts], parts[0].model)
 
 
+def deciding(model: Model) -> list[Bound]:
+    """The parameters that a check compares."""
+    return [bound for bound in model.about.bounds if bound.decides]
+
+
 def deciding_values(
     nodes: Sequence[NodeCounts], i: int, requirement: Requirement, together: dict[tuple[int, ...], Blocks]
 ) -> list[tuple[Any, ...]]:
@@ -158,7 +163,7 @@ def deciding_values(
 
     together: the blocks of all nodes by those of each, which requirements about one sensitive attribute share.
     """
-    bounds = [bound for bound in requirement.model.about.bounds if bound.decides]
+    bounds = deciding(requirement.model)
     parts = [counts.parts[i] for counts in nodes]
     if not all(len(of) == 1 and of[0].plain for of in parts):
         of_nodes = [tightest_of(counts.parts[i], np.ones(len(counts.rows), dtype=bool)) for counts in nodes]

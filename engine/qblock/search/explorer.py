@@ -24,7 +24,7 @@ from qblock.lattice import Lattice, Node, height
 from qblock.metrics import BY_NAME
 from qblock.models import Bound, Model, parameters_of
 from qblock.models.base import Parameter, Range
-from qblock.search.assessment import NodeCounts, deciding_values
+from qblock.search.assessment import NodeCounts, deciding, deciding_values
 from qblock.search.boxes.groups import added
 from qblock.search.boxes.recoded import NOISE, Recoded, percent
 from qblock.search.compare import FIGURES, default_settings, question
@@ -193,8 +193,8 @@ def _around_the_best(task: Task, own: int, over: Deadline, progress: Progress | 
     asking = Task(replace(task.source, spec=spec))
     privacies = dict.fromkeys(question.privacy for question in (as_asked(spec), *rungs(asking)))
     best: list[Node] = []
-    for privacy in privacies:
-        if best and (over() or task.source.rows > MOST_ROWS):
+    for i, privacy in enumerate(privacies):
+        if i and (over() or task.source.rows > MOST_ROWS):
             break
         variant = Task(replace(task.source, spec=replace(spec, privacy=privacy, search=search)))
         chosen = run_search(variant, progress=progress, best_only=True, recoding="full_domain").chosen
@@ -211,11 +211,6 @@ def _nearest(lattice: Lattice, best: Sequence[Node]) -> list[Node]:
         ring = [node for node in dict.fromkeys(beside) if node not in kept]
         kept.update(dict.fromkeys(ring))
     return sorted(list(kept)[:MOST_EXPLORED], key=lambda node: (height(node), node))
-
-
-def deciding(model: Model) -> list[Bound]:
-    """The parameters that a check compares."""
-    return [bound for bound in model.about.bounds if bound.decides]
 
 
 def _offered(task: Task, definitions: Sequence[Requirement]) -> list[Requirement]:

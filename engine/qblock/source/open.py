@@ -50,8 +50,6 @@ FEW = 3
 """Nodes that are counted in the warehouse before the table has been brought here."""
 LEAST_COUNTED = 50_000
 """Rows times nodes: below, the nodes of a server that sends a job for none are counted before the table is here."""
-LEAST_ROWS = 5_000
-"""Of people, whom statements count here, too: below, those cost as much as a server's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,9 +300,8 @@ def worth_moving(source: SourceTable) -> bool:
     """Whether a search is quicker with the coded table here, and the table small enough for that."""
     jobs = ENGINES[source.session.engine].adapter.statements_are_jobs
     rows, nodes = source.rows, len(source.lattice)
-    pays = rows * nodes >= LEAST_COUNTED and (rows >= LEAST_ROWS or not source.frequency_sets.entities)
     further = 0 if source.groups is None else rows
-    return (jobs or pays) and nodes > FEW and _fits(source, further)
+    return (jobs or rows * nodes >= LEAST_COUNTED) and nodes > FEW and _fits(source, further)
 
 
 def _fits(source: SourceTable, further: int = 0) -> bool:
