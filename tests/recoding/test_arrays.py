@@ -26,7 +26,7 @@ from qblock.frequency.coding import Coding
 from qblock.recoding import Ladder
 from qblock.search.boxes import arrays, recoded, rows
 from qblock.search.boxes.arrays import InMemory
-from qblock.search.boxes.counting import Atoms, Counting, Moves
+from qblock.search.boxes.counting import Atoms, Counting, Moves, every_kind
 from qblock.search.boxes.groups import Groups
 from qblock.search.boxes.recoded import Recoded
 from qblock.search.boxes.rows import Loaded, packing_of
@@ -50,8 +50,11 @@ def session() -> Iterator[Session]:
     local.close()
 
 
-def coded(session: Session, draw: random.Random, ladders: list[Ladder], sizes: list[int], count: int) -> FrequencySets:
-    """A coded table of random rows, hardly two of which are alike or many of which are."""
+def coded(
+    session: Session, draw: random.Random, ladders: list[Ladder], sizes: list[int], count: int, people: int = 0
+) -> FrequencySets:
+    """A coded table of random rows, hardly two of which are alike or many of which are. people: who have them, where
+    they are counted."""
     coding = Coding([ladder.hierarchy for ladder in ladders], sizes)
     words = [np.zeros(count, dtype=np.int64) for _ in range(coding.words)]
     for i, ladder in enumerate(ladders):
@@ -60,8 +63,17 @@ def coded(session: Session, draw: random.Random, ladders: list[Ladder], sizes: l
             word |= bits
     for size, place in zip(sizes, coding.sensitive, strict=True):
         words[place.word] |= np.array([draw.randrange(size) for _ in range(count)], dtype=np.int64) << place.shift
-    table = pa.table({f"k{i}": whole_numbers(word) for i, word in enumerate(words)})
-    return FrequencySets(session, session.load(f"coded_{next(TABLES)}", table), coding, count)
+    columns: dict[str, Any] = {f"k{i}": whole_numbers(word) for i, word in enumerate(words)}
+    if people:
+        columns["e"] = [f"P{draw.randrange(people)}" for _ in range(count)]
+    stored = session.load(f"coded_{next(TABLES)}", pa.table(columns))
+    return FrequencySets(session, stored, coding, count, entities=bool(people))
+
+
+def drawn_kinds(draw: random.Random, columns: int) -> list[tuple[int, ...]]:
+    """By what people are counted: by each attribute, and by some of them together."""
+    together = [tuple(draw.sample(range(columns), draw.randint(2, columns)))] if columns > 1 else []
+    return [*((column,) for column in range(columns)), *together] or [()]
 
 
 def said(groups: Groups, keys: Ints) -> dict[tuple[int, ...], Any]:
@@ -166,18 +178,19 @@ class Walk:
         return child
 
 
+@pytest.mark.parametrize("people", [0, 7], ids=["rows", "people"])
 @pytest.mark.parametrize(("dense", "bits"), [(arrays.DENSE, arrays.BITS), (0, arrays.BITS), (arrays.DENSE, 9)])
 @settings(few, max_examples=examples(5))
 @given(seed=seeds)
 @example(seed=29)  # labels of several parents, in another order than their parents
-def test_both_count_any_parts_alike(session: Session, dense: int, bits: int, seed: int) -> None:
+def test_both_count_any_parts_alike(session: Session, dense: int, bits: int, people: int, seed: int) -> None:
     draw = random.Random(seed)
     ladders = [ladder_of(*attribute(draw, name)) for name in "abc"[: draw.randint(1, 3)]]
-    sizes = [draw.randint(1, 3) for _ in range(draw.randint(0, 2))]
+    sizes = [draw.randint(1, 3) for _ in range(draw.randint(0, 3 if people else 2))]
     needed = tuple(i for i in range(len(sizes)) if draw.random() < 0.8)
-    own = coded(session, draw, ladders, sizes, draw.randint(1, 30))
-    populations = [coded(session, draw, ladders, [], draw.randint(1, 40)) for _ in range(draw.randint(0, 2))]
-    guards = [coded(session, draw, ladders, [3], draw.randint(1, 9)) for _ in range(draw.randint(0, 1))]
+    own = coded(session, draw, ladders, sizes, draw.randint(1, 30), people)
+    populations = [coded(session, draw, ladders, [], draw.randint(1, 40), people) for _ in range(draw.randint(0, 2))]
+    guards = [coded(session, draw, ladders, [3], draw.randint(1, 9), people) for _ in range(draw.randint(0, 1))]
     told = [needed, *[()] * len(populations), *[(0,)] * len(guards)]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(arrays, "DENSE", dense)
@@ -185,8 +198,9 @@ def test_both_count_any_parts_alike(session: Session, dense: int, bits: int, see
         patched.setattr(rows, "BITS", bits)
         packing = packing_of(ladders)
         loaded = [Loaded.from_sets(packing, *of) for of in zip((own, *populations, *guards), told, strict=True)]
-        memory = InMemory(ladders, packing, loaded, len(populations))
-        walk = Walk(draw, ladders, memory, Counting(own, ladders, needed, populations, guards))
+        kinds = drawn_kinds(draw, len(needed)) if people else every_kind(len(needed))
+        memory = InMemory(ladders, packing, loaded, len(populations), kinds=kinds)
+        walk = Walk(draw, ladders, memory, Counting(own, ladders, needed, populations, guards, kinds))
         parts = walk.begin()
         for _ in range(3):
             if len(parts):
@@ -252,6 +266,15 @@ def check_same(first: SearchResult, second: SearchResult) -> None:
 def test_every_model_gets_the_same_map(warehouse: Any, tmp_path: Path, model: str, seed: int) -> None:
     folder, name = folder_of(tmp_path)
     made = drawn(f"arrays {model} {seed}", folder, model, people=False)
+    more = {"search": {"choose_by": METRICS[seed % 3]}, "suppression_limit": seed % 4}
+    check_same_map(made.spec(made.fill(warehouse, name), name, folder, **more))
+
+
+@settings(few, max_examples=examples(6))
+@given(seed=seeds)
+def test_people_get_the_same_map(warehouse: Any, tmp_path: Path, seed: int) -> None:
+    folder, name = folder_of(tmp_path)
+    made = drawn(f"people {seed}", folder, people=True)
     more = {"search": {"choose_by": METRICS[seed % 3]}, "suppression_limit": seed % 4}
     check_same_map(made.spec(made.fill(warehouse, name), name, folder, **more))
 

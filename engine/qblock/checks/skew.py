@@ -169,7 +169,8 @@ class Known:
         of_leaf = np.full(int(max(leaves.max(), leaf.max(initial=0))) + 1, -1, dtype=np.int64)
         of_leaf[leaves] = pattern.reshape(-1)
         told = of_leaf[leaf] >= 0
-        case, self._rows = counted(group[told] * len(patterns) + of_leaf[leaf[told]], rows[told])
+        cases = counted(group[told] * len(patterns) + of_leaf[leaf[told]], rows[told])
+        case, self._rows = cases.keys, cases.rows
         self._left = Left(replace(blocks, keys=None), case // len(patterns), case % len(patterns), patterns)
 
     def failing(self, model: Model, reference: Reference) -> tuple[float, float, int] | None:

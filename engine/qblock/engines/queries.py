@@ -161,6 +161,13 @@ def roll_up(
     return query.where(_within(finer, sample))
 
 
+def numbered_entities(table: sa.FromClause, names: Sequence[str] | None = None) -> list[sa.ColumnElement[Any]]:
+    """Columns of a table, all of them unless they are named, with the number of each entity in place of it."""
+    shown = [column for column in table.c if names is None or column.name in names]
+    number = whole(sa.func.dense_rank().over(order_by=table.c.e)).label("e") if "e" in table.c else None
+    return [number if column.name == "e" and number is not None else column for column in shown]
+
+
 def sliced(table: sa.TableClause, sample: Sample) -> Query:
     """The rows of a coded table that are in a sample of blocks."""
     return sa.select(*table.c).where(_within(table, sample))

@@ -11,14 +11,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
 from qblock.blocks import Ints
 from qblock.blocks import Mask as Kept
-from qblock.engines.queries import PRIMES, Sample, whole
+from qblock.engines.queries import PRIMES, Sample, numbered_entities
 from qblock.engines.session import Session
 from qblock.frequency.coding import Mask, Spans, gathered, scattered, spans_of
 from qblock.hierarchy.core import BITS
@@ -254,22 +253,18 @@ class InMemory:
             numbers = sorted({*needed, *(() if source.keys is None else source.keys.words)}) or [0]
             there = source.stored.c
             names = [f"k{i}" for i in numbers] + [name for name in ("n", "e") if name in there]
-            shown: dict[str, sa.ColumnElement[Any]] = {name: there[name] for name in names}
-            if "e" in there:
-                shown["e"] = whole(sa.func.dense_rank().over(order_by=there.e)).label("e")
-            query = sa.select(*shown.values())
+            query = sa.select(*numbered_entities(source.stored, names))
             columns = self._session.counts_of(self._session.literal_sql(query), names)
             words = {i: columns[f"k{i}"] for i in numbers}
             source.keys = Keys(words, columns.get("n"), columns.get("e"))
         return source.keys
 
 
-def counted(keys: Ints, n: Ints | None) -> tuple[Ints, Ints]:
-    """The distinct ones of whole numbers of at least 0, ascending, and the rows of each. n: of each that is given, None
-    where that is one."""
+def counted(keys: Ints, n: Ints | None, entities: Ints | None = None) -> Counted:
+    """The distinct ones of whole numbers of at least 0. n: the rows of each that is given, None where that is one;
+    entities: as of `Keys`."""
     mask = ((1 << int(keys.max(initial=0)).bit_length()) - 1,)
-    distinct = Keys({0: keys}, n).counted(mask, spans_of(mask) or [])
-    return distinct.keys, distinct.n
+    return Keys({0: keys}, n, entities).counted(mask, spans_of(mask) or [])
 
 
 @cache

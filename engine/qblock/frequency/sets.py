@@ -310,6 +310,15 @@ class FrequencySets:
         words, counts = self._fetched(self.lattice.bottom, sensitive)
         return words, counts["r" if self.entities else "n"]
 
+    def leaf_entities(self, sensitive: Sequence[int]) -> tuple[list[Ints], Ints, Ints]:
+        """As `leaf_keys`, of each entity by itself: its number beside."""
+        mask = self.coding.mask(self.lattice.bottom, sensitive)
+        self.count_read(self.rows)
+        leaves = queries.roll_up(self.base, mask, by_entity=True).subquery("leaves")
+        columns = self.session.counts(sa.select(*queries.numbered_entities(leaves)))
+        nothing = np.zeros(len(columns["n"]), dtype=np.int64)
+        return [columns.get(f"k{i}", nothing) for i in range(self.coding.words)], columns["n"], columns["e"]
+
     def leaves_in(self, node: Node, keys: Ints, i: int) -> tuple[Ints, Ints, Ints]:
         """The leaves of the i-th quasi-identifier in some blocks of a node, int64[L] each: the block's number, the
         leaf, and the rows (or entities) of the pair. keys: int64[B, Q], of these blocks."""

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from qblock.blocks import Blocks, Ints
 from qblock.engines import queries
 from qblock.engines.arrow import whole_numbers
-from qblock.engines.queries import Expression, whole
+from qblock.engines.queries import Expression, numbered_entities, whole
 from qblock.engines.session import Session
 from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Coding, Mask
@@ -86,12 +86,14 @@ class Keys:
 @dataclass(frozen=True, eq=False)
 class PartedKeys:
     """Keys of parts. part: int64[R]; words: int64[R] for each word of the key; n: int64[R], their rows or entities, or
-    what else belongs to each of them; rows: int64[R], where entities are counted."""
+    what else belongs to each of them; rows: int64[R], where entities are counted; entity: the number of each one's,
+    where they are those of an entity."""
 
     part: Ints
     words: list[Ints]
     n: Ints
     rows: Ints
+    entity: Ints | None = None
 
 
 class PartedLeaves:
@@ -119,11 +121,11 @@ class PartedLeaves:
         return counts
 
     def rows(self, first: int, last: int) -> PartedKeys:
-        """The rows of parts, from one number to another."""
-        table = self.table
-        columns = [table.c[name] for name in ("part", *self._words, "n")]
-        fetched = self._session.counts(sa.select(*columns).where(table.c.part.between(first, last)))
-        return PartedKeys(fetched["part"], [fetched[name] for name in self._words], fetched["n"], fetched["n"])
+        """The rows of parts, from one number to another, each of one entity where these are counted."""
+        columns, there = numbered_entities(self.table), self.table.c.part.between(first, last)
+        fetched = self._session.counts(sa.select(*columns).where(there))
+        words, n = [fetched[name] for name in self._words], fetched["n"]
+        return PartedKeys(fetched["part"], words, n, n, fetched.get("e"))
 
     def counts_of(self, parts: Ints, masks: Sequence[Mask], groups: PartedKeys, kept: Mask | None) -> PartedKeys:
         """The same of groups of keys. groups: their n is the number of the group, which `part` is of what is found;

@@ -19,9 +19,9 @@ from qblock.frequency.arrays import counted
 from qblock.hierarchy.core import BITS
 from qblock.lattice import Node
 from qblock.recoding import Ladder
-from qblock.search.boxes.counting import Atoms, Counting, Moves, PartCounting, sorted_atoms
-from qblock.search.boxes.groups import Groups, distinct, firsts, numbered
-from qblock.search.boxes.rows import Loaded, Packing, Rows, packing_of
+from qblock.search.boxes.counting import Atoms, Counting, Kind, Moves, PartCounting, every_kind, sorted_atoms
+from qblock.search.boxes.groups import ANY, Groups, distinct, firsts, numbered, placed
+from qblock.search.boxes.rows import Loaded, Packing, Rows, narrow, packing_of
 
 PORTION = 1 << 19
 """Rows about that are counted at once, of as many whole parts."""
@@ -51,7 +51,7 @@ class Places:
     def joined(self, levels: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         """The places of leaves, and the codes of places, of several levels: all of them, and where those of each of
         `levels` begin."""
-        every = distinct(levels)
+        every = distinct(levels if len(levels) else np.zeros(1, dtype=np.int64))
         both, which = [self.at(level) for level in every.tolist()], np.searchsorted(every, levels)
         begins = [np.cumsum([0, *(len(of[side]) for of in both)])[:-1][which] for side in (0, 1)]
         place, code = (np.concatenate([of[side] for of in both]) for side in (0, 1))
@@ -88,10 +88,8 @@ class Cells:
 
 
 class InMemory:
-    """Counts parts as `Counting` does, rows and never entities. tables: the table itself, then the populations, then
-    the tables of guards. begun: of each table int64[R], the part of each row, and these parts; one of all without."""
-
-    entities = False
+    """Counts parts as `Counting` does. tables: the table itself, then populations, then the tables of guards; begun: of
+    each table int64[R], the part of each row, and these parts; one of all without. kinds: as of `Counting`."""
 
     def __init__(
         self,
@@ -100,10 +98,14 @@ class InMemory:
         tables: Sequence[Loaded],
         populations: int = 0,
         begun: tuple[Sequence[Ints], Ints] | None = None,
+        kinds: Sequence[Kind] | None = None,
     ) -> None:
         self._ladders, self._packing, self._loaded, self._populations = ladders, packing, tuple(tables), populations
         self._places = [Places(ladder) for ladder in ladders]
         self._rows = [table.rows for table in tables]
+        self.entities = self._rows[0].entity is not None
+        values = tables[0].values
+        self._kinds = [_of_kind(values, kind) for kind in kinds or every_kind(values.shape[1])]
         self._parts = np.zeros(1, dtype=np.int64)
         self._starts = [np.array([0, len(rows)], dtype=np.int64) for rows in self._rows]
         self._blocks: tuple[Node, Ints, Ints] | None = None
@@ -185,7 +187,15 @@ class InMemory:
 
     def by_group(self, attribute: int, atoms: Atoms, group: Ints, number: int) -> Groups:
         """The counts of groups of atoms. group: int64[atoms], the number of each, -1 for none."""
-        return atoms.groups.merged(group, number)
+        if not self.entities:
+            return atoms.groups.merged(group, number)
+        there = np.flatnonzero((group >= 0) & (atoms.groups.rows > 0))
+        inside, of = self._named(attribute, atoms.part[there], atoms.level[there], atoms.code[there], group[there])
+        kept = np.flatnonzero(of[0] >= 0)
+        groups, occurring = self._grouped([inside[0].rows.select(kept)], [of[0][kept]], number)
+        size, rows = (placed(number, occurring, counts) for counts in (groups.size, groups.rows))
+        beside = atoms.groups.beside(group, number)
+        return Groups(occurring[groups.owner], groups.values, groups.n, size, rows, *beside)
 
     def move(self, moves: Moves) -> None:
         """Give rows their new parts; those that are not named go."""
@@ -195,21 +205,28 @@ class InMemory:
             first, last = split[portion][[0, -1]]
             within = (first <= moves.part) & (moves.part <= last)
             for attribute in distinct(moves.attribute[within]).tolist():
-                self._name(attribute, moves, np.flatnonzero(within & (moves.attribute == attribute)), child)
+                here = np.flatnonzero(within & (moves.attribute == attribute))
+                inside, named = self._named(
+                    attribute, moves.part[here], moves.level[here], moves.code[here], moves.child[here]
+                )
+                for of, table, new in zip(child, inside, named, strict=True):
+                    of[table.index] = new
         self._settle(split)
         self._regroup(child, distinct(moves.child))
 
-    def _name(self, attribute: int, moves: Moves, here: Ints, child: Sequence[Ints]) -> None:
-        """Note the new parts of rows in parts that one attribute divides. here: the places of their moves."""
-        parts, first, at = np.unique(moves.part[here], return_index=True, return_inverse=True)
-        inside, levels = self._inside(parts), moves.level[here][first]
+    def _named(
+        self, attribute: int, part: Ints, level: Ints, code: Ints, number: Ints
+    ) -> tuple[list[Inside], list[Ints]]:
+        """The rows of parts, and of each table int64[R], the number that the label of each row has there, -1 for none.
+        part, level, code, number: int64[L], of the labels of an attribute."""
+        parts, first, at = np.unique(part, return_index=True, return_inverse=True)
+        inside, levels = self._inside(parts), level[first]
         cells = self._cells(attribute, inside, levels)
         place, begins, _, _ = self._places[attribute].joined(levels)
         at = at.reshape(-1)
         # A label's code is a leaf that it has.
-        named = cells.named(at, place[begins[at] + moves.code[here]])
-        for of, table, cell in zip(child, inside, cells.of, strict=True):
-            of[table.index] = _looked_up(cell, cells.span, named, moves.child[here])
+        named = cells.named(at, place[begins[at] + code])
+        return inside, [_looked_up(cell, cells.span, named, number) for cell in cells.of]
 
     def drop(self) -> None:
         """Let the rows go; each is in the part that it was in last."""
@@ -293,21 +310,37 @@ class InMemory:
 
     def _grouped(self, rows: Sequence[Rows], cells: Sequence[Ints], span: int) -> tuple[Groups, Ints]:
         """What is counted of cells, and which these are, ascending; those that only a population has are empty."""
-        values = self._loaded[0].values
-        cell, value, n = _pairs(cells[0], rows[0], span, len(values))
-        first = firsts(cell)
-        occurring, size = cell[first], np.add.reduceat(n, first) if len(first) else n
-        beside = zip(cells[1:], rows[1:], self._loaded[1:], strict=True)
+        own, occurring = self._own(rows[0], cells[0], span)
+        loaded = self._loaded[: len(rows)]
+        beside = zip(cells[1:], rows[1:], loaded[1:], strict=True)
         others = [_pairs(of, counted, span, len(table.values)) for of, counted, table in beside]
-        owner = np.repeat(np.arange(len(first), dtype=np.int64), np.diff(first, append=len(cell)))
         if others:
-            own, occurring = occurring, np.unique(np.concatenate((occurring, *(of[0] for of in others))))
-            size, owner = _at(occurring, own, size), np.searchsorted(occurring, own)[owner]
-        groups = Groups(owner, values[value], n, size, size)
-        populations = tuple(_at(occurring, of, total) for of, _, total in others[: self._populations])
-        tables = zip(others[self._populations :], self._loaded[1 + self._populations :], strict=True)
-        guards = tuple((np.searchsorted(occurring, of), table.values[by, 0]) for (of, by, _), table in tables)
-        return replace(groups, population=populations, guards=guards), occurring
+            there, occurring = occurring, np.unique(np.concatenate((occurring, *(of[0] for of in others))))
+            place = np.searchsorted(occurring, there)
+            size, total = (placed(len(occurring), place, of) for of in (own.size, own.rows))
+            own = Groups(place[own.owner], own.values, own.n, size, total)
+        places = [np.searchsorted(occurring, of[0]) for of in others]
+        both = list(zip(places, others, loaded[1:], strict=True))
+        populations = (placed(len(occurring), at, of[2]) for at, of, _ in both[: self._populations])
+        guards = ((at, table.values[of[1], 0]) for at, of, table in both[self._populations :])
+        return replace(own, population=tuple(populations), guards=tuple(guards)), occurring
+
+    def _own(self, rows: Rows, cells: Ints, span: int) -> tuple[Groups, Ints]:
+        """What is counted of the table itself in cells, and which these are."""
+        counts = []
+        for number, values in self._kinds:
+            value = rows.value if rows.value is None or number is None else number[rows.value]
+            cell, of, n, of_rows = _pairs(cells, replace(rows, value=value), span, len(values))
+            first = firsts(cell)
+            owner = np.repeat(np.arange(len(first), dtype=np.int64), np.diff(first, append=len(cell)))
+            counts.append((owner, values[of], n))
+        occurring, total = cell[first], np.add.reduceat(of_rows, first) if len(first) else n
+        size = total
+        if self.entities:
+            # Who has several values of a cell is there once.
+            size = n if rows.value is None else _pairs(cells, replace(rows, value=None), span, 1)[2]
+        owner, told, n = (np.concatenate(of) for of in zip(*counts, strict=True))
+        return Groups(owner, told, n, size, total), occurring
 
     def _regroup(self, child: Sequence[Ints], parts: Ints) -> None:
         """Put the rows of each part one behind another. child: of each table int64[R], -1 for rows that go."""
@@ -330,9 +363,10 @@ class InPortions(Counting):
         needed: Sequence[int],
         populations: Sequence[FrequencySets],
         guards: Sequence[FrequencySets],
+        kinds: Sequence[Kind],
         at_once: int,
     ) -> None:
-        super().__init__(sets, ladders, needed, populations, guards)
+        super().__init__(sets, ladders, needed, populations, guards, kinds)
         self._at_once, self._number_of_populations = at_once, len(populations)
 
     def handed_over(self, parts: Ints, rows: Ints) -> Iterator[tuple[slice, PartCounting]] | None:
@@ -349,9 +383,20 @@ class InPortions(Counting):
         for table in self.tables:
             fetched = table.leaves.rows(int(parts[0]), int(parts[-1]))
             keys = table.keys.words(fetched.words)
-            loaded.append(Loaded.of(packing, table.keys.coding, keys, fetched.n, table.told))
+            loaded.append(Loaded.of(packing, table.keys.coding, keys, fetched.n, table.told, fetched.entity))
             child.append(fetched.part)
-        return InMemory(self._ladders, packing, loaded, self._number_of_populations, (child, parts))
+        return InMemory(self._ladders, packing, loaded, self._number_of_populations, (child, parts), self._kinds)
+
+
+def _of_kind(values: Ints, kind: Kind) -> tuple[Ints | None, Ints]:
+    """The number of each combination of values among those of a kind, None where it is the same, and these. values:
+    int64[V, S]."""
+    if len(kind) == values.shape[1]:
+        return None, values
+    told = np.full_like(values, ANY)
+    told[:, kind] = values[:, kind]
+    distinct_values, number = np.unique(told, axis=0, return_inverse=True)
+    return narrow(number.reshape(-1)), distinct_values
 
 
 def _by_part(child: Ints, parts: Ints) -> tuple[Ints, Ints]:
@@ -367,24 +412,17 @@ def _by_part(child: Ints, parts: Ints) -> tuple[Ints, Ints]:
     return order, start
 
 
-def _pairs(cell: Ints, rows: Rows, span: int, values: int) -> tuple[Ints, Ints, Ints]:
-    """Cells, the values in each of them, and how many rows have both; ascending."""
+def _pairs(cell: Ints, rows: Rows, span: int, values: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Cells, the values in each of them, how many rows, or people, have both, and how many rows; ascending."""
     if span * values >= 1 << BITS - 1:
         every, cell = np.unique(cell, return_inverse=True)
-        place, value, n = _pairs(cell.reshape(-1), rows, len(every), values)
-        return every[place], value, n
+        place, value, n, of_rows = _pairs(cell.reshape(-1), rows, len(every), values)
+        return every[place], value, n, of_rows
     key = cell if rows.value is None else cell * values + rows.value
-    pair, n = counted(key, rows.n)
+    pairs = counted(key, rows.n, rows.entity)
     if rows.value is None:
-        return pair, np.zeros(len(pair), dtype=np.int64), n
-    return pair // values, pair % values, n
-
-
-def _at(among: Ints, cells: Ints, counts: Ints) -> Ints:
-    """int64[among]: the counts of cells among all of them."""
-    total = np.zeros(len(among), dtype=np.int64)
-    total[np.searchsorted(among, cells)] = counts
-    return total
+        return pairs.keys, np.zeros(len(pairs.keys), dtype=np.int64), pairs.n, pairs.rows
+    return pairs.keys // values, pairs.keys % values, pairs.n, pairs.rows
 
 
 def _looked_up(cell: Ints, span: int, named: Ints, child: Ints) -> Ints:

@@ -3,7 +3,7 @@ quasi-identifier."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from qblock.models import Model
 from qblock.models.multi import split
 from qblock.recoding import Keys, Ladder, PartedKeys, PartedLeaves
 from qblock.search.assessment import Part, held_by_all
-from qblock.search.boxes.groups import Groups, blocks_of, distinct, numbered
+from qblock.search.boxes.groups import ANY, Groups, added, blocks_of, distinct, numbered, placed
 from qblock.search.task import Task
 from qblock.spec import Requirement
 
@@ -120,9 +120,7 @@ class Judge:
             return (Part(bound[0][0], blocks, bound[0][1]),)
         return tuple(
             Part(model, blocks, reference, owner)
-            for (model, reference), (blocks, owner) in zip(
-                bound, split(groups.owner, groups.values[:, columns], groups.n), strict=True
-            )
+            for (model, reference), (blocks, owner) in zip(bound, split(*groups.told(columns)), strict=True)
         )
 
 
@@ -136,6 +134,8 @@ def with_guards(requirements: Sequence[Requirement]) -> list[Requirement]:
     return [requirement for requirement in requirements if requirement.guards is not None]
 
 
+Kind = tuple[int, ...]
+"""Columns of the values that are told apart together."""
 Columns = tuple[Ints, ...]
 Keyed = Callable[[Keys, PartedKeys], Columns]
 """Gives what tells the groups of a part apart, from keys as they were found."""
@@ -198,15 +198,23 @@ class Parted:
         self.leaves = PartedLeaves(sets.session, table, self.keys.used, entities=entities)
         self.told = tuple(values)
 
-    def count(self, parts: Ints, masks: Sequence[coding.Mask]) -> PartedKeys:
-        """Counts of the values in what the masks tell apart."""
-        values = self.keys.of_values(self.told)
+    def count(self, parts: Ints, masks: Sequence[coding.Mask], kind: Kind | None = None) -> PartedKeys:
+        """Counts of the values in what the masks tell apart. kind: of the values; all of them without."""
+        values = self.keys.of_values(self.of_kind(kind))
         return self.leaves.counts(parts, [tuple(a | b for a, b in zip(m, values, strict=True)) for m in masks])
 
-    def values(self, counts: PartedKeys) -> Ints:
-        words = self.keys.words(counts.words)
-        columns = [self.keys.coding.values(i, words) for i in self.told]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(counts.n), 0), dtype=np.int64)
+    def values(self, counts: PartedKeys, kind: Kind | None = None) -> Ints:
+        """int64[R, S]: the values of keys, ANY where they are not of this kind."""
+        words, told = self.keys.words(counts.words), self.of_kind(kind)
+        values = np.full((len(counts.n), len(self.told)), ANY, dtype=np.int64)
+        for column, i in enumerate(self.told):
+            if i in told:
+                values[:, column] = self.keys.coding.values(i, words)
+        return values
+
+    def of_kind(self, kind: Kind | None) -> tuple[int, ...]:
+        """The sensitive attributes that a kind of count tells apart."""
+        return self.told if kind is None else tuple(self.told[column] for column in kind)
 
     def begin(self, node: Node, keys: Ints, child: Ints) -> None:
         bits = self.keys.bits_of_node(node, keys)
@@ -244,7 +252,7 @@ class PartCounting(Protocol):
 
 class Counting:
     """Counts a table's parts. needed: the sensitive attributes that are told apart; populations, guards: the tables of
-    models that ask for them."""
+    models that ask for them; kinds: by what values entities are counted, by all of them without."""
 
     def __init__(
         self,
@@ -253,8 +261,10 @@ class Counting:
         needed: Sequence[int],
         populations: Sequence[FrequencySets] = (),
         guards: Sequence[FrequencySets] = (),
+        kinds: Sequence[Kind] | None = None,
     ) -> None:
         self._ladders, self._needed, self.entities = tuple(ladders), tuple(needed), sets.entities
+        self._kinds = every_kind(len(needed)) if kinds is None else tuple(kinds)
         self._own = Parted(sets, needed, entities=sets.entities)
         self._populations = [Parted(population, (), entities=population.entities) for population in populations]
         self._guards = [Parted(guarded, (0,), entities=guarded.entities) for guarded in guards]
@@ -301,13 +311,18 @@ class Counting:
         bits = own.keys.bits(attribute, atoms.level[there], atoms.code[there])
         children = PartedKeys(atoms.part[there], bits, group[there], group[there])
         alone = own.leaves.counts_of(parts, masks, children, None)
-        size, rows = (np.zeros(number, dtype=np.int64) for _ in range(2))
-        size[alone.part], rows[alone.part] = alone.n, alone.rows
-        counts = alone
+        size, rows = (placed(number, alone.part, of) for of in (alone.n, alone.rows))
+        counts = [alone]
         if self._needed:
-            counts = own.leaves.counts_of(parts, masks, children, own.keys.of_values(self._needed))
+            kept = (own.keys.of_values(own.of_kind(kind)) for kind in self._kinds)
+            counts = [own.leaves.counts_of(parts, masks, children, bits) for bits in kept]
         beside = atoms.groups.beside(group, number)
-        return Groups(counts.part, own.values(counts), counts.n, size, rows, *beside)
+        return Groups(*self._joined(counts, [of.part for of in counts]), size, rows, *beside)
+
+    def _joined(self, counts: Sequence[PartedKeys], owners: Sequence[Ints]) -> tuple[Ints, Ints, Ints]:
+        """The counts of all kinds, one behind another. owners: of each."""
+        values = [self._own.values(of, kind) for of, kind in zip(counts, self._kinds, strict=True)]
+        return np.concatenate(owners), np.concatenate(values), np.concatenate([of.n for of in counts])
 
     def start(self, node: Node, keys: Ints, child: Ints) -> None:
         """Give the rows of blocks of a node the parts that they are; keys: int64[B, Q]; child: int64[B]."""
@@ -333,37 +348,42 @@ class Counting:
         self, parts: Ints, masks: Callable[[Keys], Sequence[coding.Mask]], keyed: Keyed
     ) -> tuple[Groups, tuple[Ints, ...]]:
         """Groups by part and key, with the columns of both; those that only a population has are empty."""
-        own, counts = self._own, self._own.count(parts, masks(self._own.keys))
-        alone = counts
+        own, kinds = self._own, len(self._kinds)
+        counts = [own.count(parts, masks(own.keys), kind) for kind in self._kinds]
+        alone = counts[0]
         if self.entities and self._needed:
             alone = own.leaves.counts(parts, masks(own.keys))
         other_counts = [table.count(parts, masks(table.keys)) for table in (*self._populations, *self._guards)]
-        tables = [own, own, *self._populations, *self._guards]
+        tables = [*[own] * (kinds + 1), *self._populations, *self._guards]
         columns = [
-            (of.part, *keyed(table.keys, of)) for table, of in zip(tables, (counts, alone, *other_counts), strict=True)
+            (of.part, *keyed(table.keys, of)) for table, of in zip(tables, (*counts, alone, *other_counts), strict=True)
         ]
         joined = [np.concatenate(column) for column in zip(*columns, strict=True)]
         number, first = numbered(joined)
         owners = np.split(number, np.cumsum([len(of[0]) for of in columns])[:-1])
-        size, rows = (np.zeros(len(first), dtype=np.int64) for _ in range(2))
         if self.entities:
-            size[owners[1]], rows[owners[1]] = alone.n, alone.rows
+            size, rows = (placed(len(first), owners[kinds], of) for of in (alone.n, alone.rows))
         else:
-            np.add.at(size, owners[0], counts.n)
-            rows = size
-        populations = []
-        for owner, counted in zip(owners[2:], other_counts[: len(self._populations)], strict=False):
-            population = np.zeros(len(first), dtype=np.int64)
-            population[owner] = counted.n
-            populations.append(population)
+            size = rows = added(alone.n, owners[0], len(first))
+        beside = list(zip(owners[kinds + 1 :], other_counts, strict=True))
+        populations = tuple(placed(len(first), owner, of.n) for owner, of in beside[: len(self._populations)])
         guards = []
-        of_guards = zip(self._guards, owners[2 + len(populations) :], other_counts[len(populations) :], strict=True)
-        for table, owner, counted in of_guards:
-            order = np.lexsort((table.values(counted)[:, 0], owner))
-            guards.append((owner[order], table.values(counted)[order, 0]))
-        groups = Groups(owners[0], own.values(counts), counts.n, size, rows)
-        groups = replace(groups, population=tuple(populations), guards=tuple(guards))
+        for table, (owner, of) in zip(self._guards, beside[len(populations) :], strict=True):
+            order = np.lexsort((table.values(of)[:, 0], owner))
+            guards.append((owner[order], table.values(of)[order, 0]))
+        groups = Groups(*self._joined(counts, owners[:kinds]), size, rows, populations, tuple(guards))
         return groups, tuple(column[first] for column in joined)
+
+
+def every_kind(columns: int) -> tuple[Kind, ...]:
+    """All values together, from which counts of rows are added up."""
+    return (tuple(range(columns)),)
+
+
+def kinds_of(requirements: Sequence[Requirement], columns: Mapping[str, int]) -> tuple[Kind, ...]:
+    """By what values entities are counted, which do not add up. columns: the place of each attribute in the values."""
+    together = {tuple(columns[name] for name in of.sensitive) for of in requirements if len(of.sensitive) > 1}
+    return tuple(sorted({(column,) for column in columns.values()} | together)) or every_kind(0)
 
 
 def sorted_atoms(ladder: Ladder, groups: Groups, part: Ints, code: Ints, level: Ints, parts: Ints) -> Atoms:

@@ -12,6 +12,8 @@ from qblock.frequency.arrays import counted
 
 Pairs = tuple[Ints, Ints]
 """The group, and the number of a predicate, each pair once."""
+ANY = -1
+"""In place of a value, where a count is of whatever values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +23,8 @@ class Groups:
     owner: int64[R], the group of each count; values: int64[R, S], of the sensitive attributes that are told apart; n:
     int64[R], rows or entities; size: int64[G], rows or entities of each group; rows: int64[G], rows of each, 0 for
     labels that only a population has. population: int64[G] for each population table; guards: for each table of
-    predicates, who guards what.
+    predicates, who guards what. Entities do not add up: they are counted by each attribute with ANY in place of the
+    others, and by those that a model looks at together.
     """
 
     owner: Ints
@@ -34,6 +37,14 @@ class Groups:
 
     def __len__(self) -> int:
         return len(self.size)
+
+    def told(self, columns: Sequence[int]) -> tuple[Ints, Ints, Ints]:
+        """The counts by some columns of the values: owner, values and n. Those of rows may be of other columns, too."""
+        if not (self.values == ANY).any():
+            return self.owner, self.values[:, columns], self.n
+        others = [i for i in range(self.values.shape[1]) if i not in columns]
+        kept = (self.values[:, columns] != ANY).all(axis=1) & (self.values[:, others] == ANY).all(axis=1)
+        return self.owner[kept], self.values[kept][:, columns], self.n[kept]
 
     def select(self, index: Ints) -> Groups:
         """These groups, in that order."""
@@ -119,6 +130,13 @@ def added(values: Ints, group: Ints, number: int) -> Ints:
     return total
 
 
+def placed(number: int, place: Ints, counts: Ints) -> Ints:
+    """int64[number]: counts at their places, 0 at others."""
+    total = np.zeros(number, dtype=np.int64)
+    total[place] = counts
+    return total
+
+
 def _moved(pairs: Pairs, place: Ints) -> Pairs:
     owner = place[pairs[0]]
     kept = owner >= 0
@@ -136,12 +154,14 @@ def in_order(groups: Groups) -> Groups:
 
 def blocks_of(groups: Groups, column: int) -> Blocks:
     """Groups as blocks of one sensitive attribute; column: of their values."""
-    owner, value, count = groups.owner, groups.values[:, column], groups.n
+    owner, values, count = groups.told([column])
+    value = values[:, 0]
     span = int(value.max(initial=0)) + 1
     key = owner * span + value
     # The labels of parts come in this order, each pair once.
     if not (key[1:] > key[:-1]).all():
-        key, count = counted(key, count)
+        pairs = counted(key, count)
+        key, count = pairs.keys, pairs.n
         owner, value = key // span, key % span
     start = np.searchsorted(owner, np.arange(len(groups) + 1)).astype(np.int64)
     return Blocks(start, value, count, groups.size)

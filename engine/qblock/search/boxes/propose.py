@@ -412,10 +412,11 @@ class Gain:
         inner = np.zeros(number)
         shown = ~failing
         np.add.at(inner, place[shown], (groups.rows * np.log(before[place] / leaves))[shown])
-        value = groups.values[:, self._column] if self._column is not None else np.zeros_like(groups.n)
+        owner, values, count = groups.told([] if self._column is None else [self._column])
+        value = np.zeros_like(count) if self._column is None else values[:, 0]
         span = int(value.max(initial=0)) + 1
-        keys, own = np.unique(groups.owner * span + value, return_inverse=True)
-        n = np.bincount(own.reshape(-1), weights=groups.n, minlength=len(keys))
+        keys, own = np.unique(owner * span + value, return_inverse=True)
+        n = np.bincount(own.reshape(-1), weights=count, minlength=len(keys))
         of = place[keys // span]
         merged, whole = np.unique(of * span + keys % span, return_inverse=True)
         total = np.bincount(whole.reshape(-1), weights=n, minlength=len(merged))

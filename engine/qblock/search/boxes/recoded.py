@@ -28,6 +28,8 @@ from qblock.search.boxes.counting import (
     Parted,
     Path,
     Sizes,
+    every_kind,
+    kinds_of,
     with_guards,
     with_population,
 )
@@ -199,7 +201,7 @@ class Recoded:
         sets = self.task.source.frequency_sets
         if isinstance(self.counted, InMemory):
             told = tuple(i for i, name in enumerate(self.task.source.sensitives) if name in self.judge.columns)
-            if told == sensitive:
+            if told == sensitive and not self.counted.entities:
                 return self.counted.leaves()
             codes, values, n = sets.leaf_counts(sensitive)
             return codes, values, n, self.counted.boxes_of(codes)
@@ -323,13 +325,16 @@ class _Beginnings:
 
     def _counting(self, ladders: Sequence[Ladder]) -> PartCounting:
         """Counts all rows as one part."""
-        if self._loaded is not None:
-            return InMemory(ladders, packing_of(ladders), self._loaded, len(self._populations))
         own, needed, populations, guards = self._own, self._needed, self._populations, self._guards
+        names = list(self.task.source.sensitives)
+        columns = {names[i]: column for column, i in enumerate(needed)}
+        kinds = kinds_of(self.task.spec.privacy, columns) if own.entities else every_kind(len(needed))
+        if self._loaded is not None:
+            return InMemory(ladders, packing_of(ladders), self._loaded, len(populations), kinds=kinds)
         if self._stays:
-            return Counting(own, ladders, needed, populations, guards)
-        at_once = own.memory // bytes_of(packing_of(ladders), own.coding, 1)
-        return InPortions(own, ladders, needed, populations, guards, at_once)
+            return Counting(own, ladders, needed, populations, guards, kinds)
+        at_once = own.memory // bytes_of(packing_of(ladders), own, 1)
+        return InPortions(own, ladders, needed, populations, guards, kinds, at_once)
 
     @property
     def _own(self) -> FrequencySets:
@@ -337,15 +342,14 @@ class _Beginnings:
 
     @property
     def _stays(self) -> bool:
-        """Whether rows stay where they are: where people are counted, and where a spec says so."""
-        tables = (self._own, *self._populations, *self._guards)
-        return self.task.spec.search.roll_up == "warehouse" or any(sets.entities for sets in tables)
+        """Whether a spec says that rows stay where they are."""
+        return self.task.spec.search.roll_up == "warehouse"
 
     @cached_property
     def _loaded(self) -> list[Loaded] | None:
         """The rows of all tables; None where they do not fit, or stay where they are."""
         packing, tables = packing_of(self._ladders()), [self._own, *self._populations, *self._guards]
-        fits = sum(bytes_of(packing, sets.coding, sets.rows) for sets in tables) <= self._own.memory
+        fits = sum(bytes_of(packing, sets, sets.rows) for sets in tables) <= self._own.memory
         if not fits or self._stays:
             return None
         told = [self._needed, *[()] * len(self._populations), *[(0,)] * len(self._guards)]

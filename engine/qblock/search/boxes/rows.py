@@ -1,5 +1,5 @@
 """The rows of a table in memory: the leaves of the quasi-identifiers in a word or two, the number of the combination of
-sensitive values, and how many rows of the source each stands for."""
+sensitive values, how many rows of the source each stands for, and whose they are where people are counted."""
 
 from __future__ import annotations
 
@@ -48,19 +48,21 @@ class Packing:
 @dataclass(frozen=True, eq=False)
 class Rows:
     """words: int64[R] each, of the leaves; value: [R], the number of the combination of values, None where no values
-    are told apart; n: [R], the rows of the source that each stands for, None where that is one; both int32 or int64."""
+    are told apart; n: [R], the rows of the source that each stands for, None where that is one; entity: [R], the number
+    of each one's, None where rows are counted; all int32 or int64."""
 
     words: tuple[Ints, ...]
     value: Ints | None = None
     n: Ints | None = None
+    entity: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.words[0])
 
     def select(self, index: Ints | Mask | slice) -> Rows:
         """These rows, in that order."""
-        value = None if self.value is None else self.value[index]
-        return Rows(tuple(word[index] for word in self.words), value, None if self.n is None else self.n[index])
+        beside = (None if of is None else of[index] for of in (self.value, self.n, self.entity))
+        return Rows(tuple(word[index] for word in self.words), *beside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +75,21 @@ class Loaded:
     @classmethod
     def from_sets(cls, packing: Packing, sets: FrequencySets, values: Sequence[int]) -> Loaded:
         """The rows of a coded table, those that are alike together. values: the sensitive attributes told apart."""
-        keys, n = sets.leaf_keys(values)
+        keys, n, *entity = sets.leaf_entities(values) if sets.entities else sets.leaf_keys(values)
         sets.release()
         sets.add_up(int(n.sum()), sets.lattice.bottom)
-        return cls.of(packing, sets.coding, keys, n, values)
+        return cls.of(packing, sets.coding, keys, n, values, *entity)
 
     @classmethod
-    def of(cls, packing: Packing, coding: Coding, keys: Sequence[Ints], n: Ints, values: Sequence[int]) -> Loaded:
+    def of(
+        cls,
+        packing: Packing,
+        coding: Coding,
+        keys: Sequence[Ints],
+        n: Ints,
+        values: Sequence[int],
+        entity: Ints | None = None,
+    ) -> Loaded:
         """Rows by all words of their keys."""
         words = [np.zeros(len(n), dtype=np.int64) for _ in range(packing.words)]
         for attribute in range(len(coding.hierarchies)):
@@ -89,7 +99,8 @@ class Loaded:
             columns = [coding.values(i, keys) for i in values]
             number, first = numbered(columns)
             number, distinct = narrow(number), np.stack([column[first] for column in columns], axis=1)
-        return cls(Rows(tuple(words), number, narrow(n) if (n != 1).any() else None), distinct)
+        entity = None if entity is None else narrow(entity)
+        return cls(Rows(tuple(words), number, narrow(n) if (n != 1).any() else None, entity), distinct)
 
 
 def narrow(numbers: Ints) -> Ints:
@@ -103,8 +114,8 @@ def packing_of(ladders: Sequence[Ladder]) -> Packing:
     return Packing([ladder.size for ladder in ladders])
 
 
-def bytes_of(packing: Packing, coding: Coding, rows: int) -> int:
-    """About how much memory the rows of a coded table take: as they are fetched, as they are kept, in the order of
+def bytes_of(packing: Packing, sets: FrequencySets, rows: int) -> int:
+    """About how much memory some rows of a coded table take: as they are fetched, as they are kept, in the order of
     parts, and while they are counted."""
-    kept = packing.words + 3
-    return 8 * rows * (coding.words + 1 + 2 * kept + TEMPORARY)
+    fetched, kept = sets.coding.words + 1 + sets.entities, packing.words + 3 + sets.entities
+    return 8 * rows * (fetched + 2 * kept + TEMPORARY)
