@@ -130,6 +130,13 @@ VERSIONS: tuple[Mutation, ...] = (
         tests=(f"{STEADY}::test_an_edit_of_a_hierarchy_splits_the_cells_of_those_whom_it_moves",),
     ),
     Mutation(
+        "lag: units whose values nobody has any more are in another block",
+        "versions/pending/differences.py",
+        "replace(source, relation=shown, dimensions=dimensions, hierarchies=hierarchies, compared=True), node",
+        "replace(source, relation=shown, compared=True), node",
+        tests=("tests/release/test_bundles.py::test_ranges_follow_the_values_there_are_and_move_nobody",),
+    ),
+    Mutation(
         "lag: a release that was published before merges its joint cells",
         "versions/pending/baseline.py",
         '        cell = Cell(block_of(row["label"]), 1, (), was)\n',

@@ -19,6 +19,7 @@ from qblock.hierarchy.labels import texts as text_array
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
 from qblock.source import SourceTable
+from qblock.source.columns import Scan, code_quasi_identifiers
 from qblock.spec import Spec
 from qblock.versions.batching.proposals import may_be_tried
 from qblock.versions.batching.rules import Rules
@@ -286,14 +287,19 @@ def units_moved(crosswalk: Crosswalk, source: SourceTable, shown: sa.FromClause,
     newest = recorded(crosswalk, source.spec.release)[-1]
     if newest.hierarchies == canonical({h.attribute: h.digest() for h in source.origins}):
         return 0
-    joined, codes = coded(replace(source, relation=shown, compared=True), node)
+    # Whose values nobody in the source has any more have a leaf there, too.
+    scan = Scan(source.spec, source.session, shown, source.columns, compared=True)
+    hierarchies, dimensions = zip(*code_quasi_identifiers(scan, "qblock_dimension_u").values(), strict=True)
+    joined, codes = coded(
+        replace(source, relation=shown, dimensions=dimensions, hierarchies=hierarchies, compared=True), node
+    )
     name = name_of(shown.c[UNIT]).label("name")
     columns = {f"q{i}": code for i, code in codes.items()}
     number = sa.func.count(sa.distinct(shown.c[UNIT])).label("n")
     labelled = [column.label(key) for key, column in columns.items()]
     query = sa.select(name, *labelled, number).select_from(joined).where(name.not_like(f"{AT_LEAF}%"))
     query = query.group_by(name, *columns.values())
-    texts = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
+    texts = [h.shown(level) for h, level in zip(hierarchies, node, strict=True)]
     moved = 0
     for row in source.session.fetch(query).to_pylist():
         numbers = [row.get(f"q{i}", 0) for i in range(len(texts))]
