@@ -216,7 +216,8 @@ class Metrics:
     def _kept(self, node: Node) -> tuple[Ints, Ints]:
         """Keys and rows of the blocks that would be published."""
         kept: Mask
-        if self._by_sizes:
+        # Where nothing is suppressed, no model has a part in it.
+        if self._by_sizes or not self._task.budget:
             plain = self._sets.blocks(node, ())[0]
             assert plain.keys is not None
             keys, rows = plain.keys, self._sets.row_counts(node) if self._sets.entities else plain.rows

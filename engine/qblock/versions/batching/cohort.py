@@ -104,10 +104,16 @@ def chance_of_bundles(models: Sequence[Model], reference: Reference, bundles: Se
     """
     of_values = [model for model in models if not isinstance(model, (KAnonymity, KMap))]
     number = max((value for bundle in bundles for value in bundle), default=-1) + 1
-    holds = np.zeros((len(bundles), number), dtype=np.int64)
+    holds = np.zeros((len(bundles), number))
     for i, bundle in enumerate(bundles):
         holds[i, list(bundle)] = 1
-    return _simulated(of_values, reference, lambda drawn: drawn @ holds, lambda blocks: blocks.largest < blocks.rows)
+
+    def held(drawn: Ints) -> Ints:
+        # Whole numbers are multiplied one by one; doubles, which these are exactly, by the library for that.
+        people: Ints = (drawn.astype(np.float64) @ holds).astype(np.int64)
+        return people
+
+    return _simulated(of_values, reference, held, lambda blocks: blocks.largest < blocks.rows)
 
 
 def _simulated(
