@@ -66,6 +66,13 @@ FREQUENCY: tuple[Mutation, ...] = (
         tests=(f"{SAMPLES}::test_a_sample_is_of_whole_blocks",),
     ),
     Mutation(
+        "a requirement alone: what may be suppressed fails the node",
+        "search/task.py",
+        "self._counts(node, of=(i,)).failing_rows > budget)",
+        "self._counts(node, of=(i,)).failing_rows > 0)",
+        tests=("tests/search/test_prefilter.py::test_what_fails_alone_changes_no_answer",),
+    ),
+    Mutation(
         "samples: what some blocks do not fail passes",
         "search/task.py",
         "            return self._counts(node, SAMPLED).failing_rows > self.budget",

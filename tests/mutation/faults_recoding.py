@@ -32,7 +32,7 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "nodes: everybody in a block may hold a value",
         "search/task.py",
-        "common = held_by_all(blocks) if self.forbids_held_by_all else None",
+        "common = held_by_all(blocks) if self.forbids_held_by_all and of is None else None",
         "common = None",
         tests=(f"{HELD_BY_ALL}::test_what_is_searched_is_released",),
     ),

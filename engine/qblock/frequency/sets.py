@@ -127,6 +127,11 @@ class FrequencySets:
         if self.session.embedded:
             self._in_memory = InMemory(self.session, self.memory)
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether what fits there is counted in memory."""
+        return self._in_memory is not None
+
     def stored(self, query: Query) -> sa.TableClause:
         """A temporary table that what is asked about nodes may be counted from."""
         store = self.session.share if self._shared else self.session.store

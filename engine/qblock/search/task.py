@@ -55,7 +55,7 @@ class Prefilter:
     def rejects(self, test: str, cost: float, run: Callable[[], bool]) -> bool:
         """Whether a test rejects the node, if it is run. cost: its share of what the whole verdict costs."""
         with self._lock:
-            if (self._rejected[test] + 1) / (self._tried[test] + 1.5) < cost:
+            if self.rate(test) < cost:
                 self._left_out[test] += 1
                 if self._left_out[test] % AGAIN:
                     return False
@@ -64,6 +64,10 @@ class Prefilter:
         with self._lock:
             self._rejected[test] += rejected
         return rejected
+
+    def rate(self, test: str) -> float:
+        """How often it has rejected a node, about."""
+        return (self._rejected[test] + 1) / (self._tried[test] + 1.5)
 
 
 class Task:
@@ -178,7 +182,20 @@ class Task:
         sampling = self._by_block and self.source.frequency_sets.worth_sampling(node, self._needed[:1])
         if sampling and rejects("some values", SOME, sampled):
             return False
+        if self._fails_alone(node):
+            return False
         return self._in_parts(node)
+
+    def _fails_alone(self, node: Node) -> bool:
+        """Whether a requirement that often does fails the node: in memory its counts alone are a part of all."""
+        sets, tests = self.source.frequency_sets, [i for i, (q, _) in enumerate(self.bound_models) if q.sensitive]
+        if len(tests) < 2 or not sets.in_memory or sets.parts(node, self._needed[:1]) > 1:
+            return False
+        rejects, budget = self._prefilter.rejects, self.budget
+        return any(
+            rejects(f"alone {i}", 1 / len(tests), lambda i=i: self._counts(node, of=(i,)).failing_rows > budget)  # type: ignore[misc]
+            for i in sorted(tests, key=lambda i: -self._prefilter.rate(f"alone {i}"))
+        )
 
     def _in_parts(self, node: Node) -> bool:
         """Whether a node's blocks pass."""
@@ -248,16 +265,19 @@ class Task:
         """The blocks of a node for every requirement."""
         return self._counts(node, keyed=True)
 
-    def _counts(self, node: Node, portion: Portion = ALL, *, keyed: bool = False) -> NodeCounts:
-        """keyed: with their keys, where no model needs them."""
+    def _counts(
+        self, node: Node, portion: Portion = ALL, *, keyed: bool = False, of: Sequence[int] | None = None
+    ) -> NodeCounts:
+        """keyed: with their keys, where no model needs them; of: the numbers of some requirements, for these alone."""
         sets = self.source.frequency_sets
-        needed, keyed = self._needed, keyed or self._by_keys
+        bound = self.bound_models if of is None else [self.bound_models[i] for i in of]
+        needed, keyed = self._needed if of is None else self._alone(bound), keyed or self._by_keys
         blocks = sets.blocks(node, needed, portion=portion, keyed=keyed)
         single, plain = dict(zip(needed, blocks, strict=False)), blocks[0]
         keys = np.zeros((len(plain), 0), dtype=np.int64) if plain.keys is None else plain.keys
         rows = sets.row_counts(node, portion=portion) if sets.entities else plain.rows
-        parts = tuple(self._parts(q, bound, node, single, plain, portion) for q, bound in self.bound_models)
-        common = held_by_all(blocks) if self.forbids_held_by_all else None
+        parts = tuple(self._parts(q, models, node, single, plain, portion) for q, models in bound)
+        common = held_by_all(blocks) if self.forbids_held_by_all and of is None else None
         return NodeCounts(node, keys, rows, parts, common, plain.rows < self.spec.least_box)
 
     @cached_property
@@ -265,7 +285,10 @@ class Task:
         """The sensitive attributes that a requirement looks at alone; all of them where no value may be held by all."""
         if self.forbids_held_by_all:
             return list(range(len(self.source.sensitives)))
-        return sorted({self._index[s] for q in self.spec.privacy if len(q.sensitive) == 1 for s in q.sensitive})
+        return self._alone(self.bound_models)
+
+    def _alone(self, bound: Iterable[tuple[Requirement, Bound]]) -> list[int]:
+        return sorted({self._index[s] for q, _ in bound if len(q.sensitive) == 1 for s in q.sensitive})
 
     @property
     def _by_block(self) -> bool:
