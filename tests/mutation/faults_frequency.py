@@ -66,10 +66,24 @@ FREQUENCY: tuple[Mutation, ...] = (
         tests=(f"{SAMPLES}::test_a_sample_is_of_whole_blocks",),
     ),
     Mutation(
+        "a requirement alone: what one refuted is refuted by the others",
+        "search/task.py",
+        "return self.spec.privacy[i], self.budget, self.spec.least_box",
+        "return self.spec.privacy[0], self.budget, self.spec.least_box",
+        tests=("tests/search/test_prefilter.py",),
+    ),
+    Mutation(
+        "a requirement alone: a question that may suppress has the verdicts of one that may not",
+        "search/task.py",
+        "return self.spec.privacy[i], self.budget, self.spec.least_box",
+        "return self.spec.privacy[i], 0, self.spec.least_box",
+        tests=("tests/search/test_prefilter.py",),
+    ),
+    Mutation(
         "a requirement alone: what may be suppressed fails the node",
         "search/task.py",
-        "self._counts(node, of=(i,)).failing_rows > budget)",
-        "self._counts(node, of=(i,)).failing_rows > 0)",
+        "if self._counts(node, of=(i,)).failing_rows <= self.budget:",
+        "if self._counts(node, of=(i,)).failing_rows <= 0:",
         tests=("tests/search/test_prefilter.py::test_what_fails_alone_changes_no_answer",),
     ),
     Mutation(

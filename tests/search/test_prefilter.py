@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from frequency.test_samples import people
-from integration.sources import opened
+from integration.sources import make_spec, opened
 
 from qblock.lattice import Node
 from qblock.search.run import run_search
@@ -62,3 +63,31 @@ def test_what_fails_alone_changes_no_answer(
     assert satisfied[0.0] == satisfied[1.0]
     assert any(map(bool, spared[1.0]))
     assert len(spared[0.0]) < len(spared[1.0])
+
+
+@pytest.mark.parametrize("entities", [False, True], ids=["rows", "people"])
+def test_what_one_question_refuted_is_refuted_for_another_that_asks_it_too(
+    warehouse: Any, tmp_path: Path, entities: bool
+) -> None:
+    rows = people(tmp_path, 240, 1)
+    who = [i % 150 for i in range(rows.size)]
+    filled = {column.name: column.values for column in rows.columns} | ({"who": who} if entities else {})
+    more: dict[str, Any] = {"entity": "who", "count": "entities"} if entities else {}
+    questions = [PRIVACY["entropy and closeness"], PRIVACY["k"]]
+    # The same, asking more of one of the models, less, and of as many rows to suppress.
+    questions += [[{"entropy_l_diversity": {"l": l, "sensitive": "ill"}}, questions[0][1]] for l in (3.4, 1.5)]  # noqa: E741
+    questions.append([questions[0][0], {"t_closeness": {"t": 0.6, "distance": "equal", "sensitive": "job"}}])
+    url = warehouse("t", filled)
+    with opened(url, "t", rows.attributes(), tmp_path, questions[0], search={"roll_up": "local"}, **more) as task:
+        task.materialize_locally()
+        specs = [
+            make_spec(url, "t", rows.attributes(), privacy, tmp_path, suppression_limit=limit, **more)
+            for privacy in questions
+            for limit in (15, 0)
+        ]
+        for spec in specs * 2:
+            known, alone = (run_search(of).outcome for of in (task.asking(spec), Task(replace(task.source, spec=spec))))
+            assert known is not None
+            assert alone is not None
+            assert known.satisfied is not None
+            assert known.satisfied.tolist() == alone.satisfied.tolist()

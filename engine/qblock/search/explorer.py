@@ -156,7 +156,7 @@ def explore(
     task.materialize_locally()
     requirements = (*task.spec.privacy, *_offered(task, definitions))
     spec = replace(task.spec, privacy=requirements, suppression_limit=Fraction(0))
-    every = Task(replace(task.source, spec=spec))
+    every = task.asking(spec)
     metrics, by = Metrics(every), task.spec.search.choose_by
     names = tuple(dict.fromkeys((by, "loss", "precision", *FIGURES, "non_uniform_entropy")))
     own = len(task.spec.privacy)
@@ -190,13 +190,13 @@ def _around_the_best(task: Task, own: int, over: Deadline, progress: Progress | 
     around these, the nearest first; and the top, which holds whatever a node can. own: as of `map_choices`."""
     spec = replace(task.spec, privacy=task.spec.privacy[:own])
     search = replace(spec.search, choose_from="minimal", node=None, within=EACH)
-    asking = Task(replace(task.source, spec=spec))
+    asking = task.asking(spec)
     privacies = dict.fromkeys(question.privacy for question in (as_asked(spec), *rungs(asking)))
     best: list[Node] = []
     for i, privacy in enumerate(privacies):
         if i and (over() or task.source.rows > MOST_ROWS):
             break
-        variant = Task(replace(task.source, spec=replace(spec, privacy=privacy, search=search)))
+        variant = task.asking(replace(spec, privacy=privacy, search=search))
         chosen = run_search(variant, progress=progress, best_only=True, recoding="full_domain").chosen
         best += [] if chosen is None else [chosen.node]
     return _nearest(task.lattice, best)

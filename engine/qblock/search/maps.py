@@ -118,7 +118,7 @@ class Maps(Generic[Kept]):
         spec = self.task.spec
         search = spec.search if question.boxed else replace(spec.search, box=None)
         variant = replace(spec, privacy=question.privacy, search=replace(search, node=None))
-        return run_search(Task(replace(self.task.source, spec=variant)), progress=progress, best_only=True).recoded
+        return run_search(self.task.asking(variant), progress=progress, best_only=True).recoded
 
 
 def as_asked(spec: Spec) -> Question:
@@ -190,9 +190,7 @@ def map_choices(task: Task, own: int, over: Deadline, progress: Progress | None 
         check_both(spec)
     except InputError as error:
         return MapChoices((), written, str(error))
-    counted, asking = (
-        Task(replace(task.source, spec=replace(spec, privacy=of))) for of in (spec.privacy, spec.privacy[:own])
-    )
+    counted, asking = (task.asking(replace(spec, privacy=of)) for of in (spec.privacy, spec.privacy[:own]))
     maps = Maps(asking, over, partial(count_again, counted), progress)
     questions = [replace(of, boxed=True) for of in rungs(asking)]
     differing = dict[tuple[tuple[str, ...], ...], MapChoice]()

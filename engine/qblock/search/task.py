@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -36,6 +36,8 @@ AGAIN = 16
 """A test that seldom rejects is run again at every so many nodes: the next may be others."""
 Bound = list[tuple[Model, Reference]]
 """The models of a requirement, each with the quantities of the whole table that it is checked with."""
+Refuted = dict[tuple[Requirement, int, int], set[Node]]
+"""Nodes that a requirement alone fails, with so many rows to suppress and so large a least box."""
 TASKS = itertools.count()
 """Several tasks may share one session, each with temporary tables of its own."""
 
@@ -73,10 +75,17 @@ class Prefilter:
 class Task:
     """Evaluates nodes of the lattice for the requirements of a spec. Implements search.lattice.Evaluator."""
 
-    def __init__(self, source: SourceTable, localize: Callable[[SourceTable], SourceTable] | None = None) -> None:
-        """localize: gives the source with its coded table here, where that pays for more than a few nodes."""
+    def __init__(
+        self,
+        source: SourceTable,
+        localize: Callable[[SourceTable], SourceTable] | None = None,
+        refuted: Refuted | None = None,
+    ) -> None:
+        """localize: gives the source with its coded table here, where that pays for more than a few nodes; refuted:
+        what is known from other questions about this source."""
         self.source = source
         self._localize = localize
+        self._refuted: Refuted = {} if refuted is None else refuted
         self.spec: Spec = source.spec
         self.lattice: Lattice = source.lattice
         self.budget = self.spec.suppressed_rows_allowed(source.rows)
@@ -102,7 +111,11 @@ class Task:
 
     def with_privacy(self, requirements: Iterable[Requirement]) -> Task:
         """The same source, asked for these requirements."""
-        return Task(replace(self.source, spec=replace(self.spec, privacy=tuple(requirements))))
+        return self.asking(replace(self.spec, privacy=tuple(requirements)))
+
+    def asking(self, spec: Spec) -> Task:
+        """The same source, of which another spec asks something."""
+        return Task(replace(self.source, spec=spec), refuted=self._refuted)
 
     @property
     def sizes_monotone(self) -> bool:
@@ -191,11 +204,22 @@ class Task:
         sets, tests = self.source.frequency_sets, [i for i, (q, _) in enumerate(self.bound_models) if q.sensitive]
         if len(tests) < 2 or not sets.in_memory or sets.parts(node, self._needed[:1]) > 1:
             return False
-        rejects, budget = self._prefilter.rejects, self.budget
-        return any(
-            rejects(f"alone {i}", 1 / len(tests), lambda i=i: self._counts(node, of=(i,)).failing_rows > budget)  # type: ignore[misc]
-            for i in sorted(tests, key=lambda i: -self._prefilter.rate(f"alone {i}"))
-        )
+        known = {i: self._refuted.setdefault(self._key(i), set()) for i in tests}
+        if any(node in nodes for nodes in known.values()):
+            return True
+
+        def fails(i: int) -> bool:
+            if self._counts(node, of=(i,)).failing_rows <= self.budget:
+                return False
+            known[i].add(node)
+            return True
+
+        by_rate = sorted(tests, key=lambda i: -self._prefilter.rate(f"alone {i}"))
+        return any(self._prefilter.rejects(f"alone {i}", 1 / len(tests), partial(fails, i)) for i in by_rate)
+
+    def _key(self, i: int) -> tuple[Requirement, int, int]:
+        """What decides alone whether a requirement fails a node."""
+        return self.spec.privacy[i], self.budget, self.spec.least_box
 
     def _in_parts(self, node: Node) -> bool:
         """Whether a node's blocks pass."""
