@@ -31,7 +31,7 @@ ROLLED_UP: tuple[Mutation, ...] = (
     ),
     Mutation(
         "local: every row is an entity",
-        "source/open.py",
+        "engines/queries.py",
         "sa.func.dense_rank()",
         "sa.func.row_number()",
         tests=(f"{LOCAL}::test_people_are_told_apart_as_the_column_does",),

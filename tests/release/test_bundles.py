@@ -33,7 +33,7 @@ pytestmark = pytest.mark.either_engine
 
 WEEKS = 6 if os.environ.get("QBLOCK_TEST_ENGINES") == "all" else 3
 """Of each drawn history: after two of them batches of every kind have closed."""
-Row = tuple[str, str, str]
+Row = tuple[str, str | int, str]
 """Who, in which block, with which value."""
 
 
@@ -323,10 +323,10 @@ def test_an_edited_hierarchy_that_moves_units_is_refused(make_job: MakeJob) -> N
 def test_ranges_follow_the_values_there_are_and_move_nobody(make_job: MakeJob) -> None:
     """Who left had a value that nobody has any more, and who came has one that nobody had."""
     attributes = {**ATTRIBUTES, "block": {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 20]}}}
-    ages = [(who, 30 + int(who[1:]) % 5, value) for who, _, value in visits(LONE)]
-    job = visits_job(make_job, [*ages, ("p40", 37, "a")], attributes=attributes)  # type: ignore[list-item]
+    ages: list[Row] = [(who, 30 + int(who[1:]) % 5, value) for who, _, value in visits(LONE)]
+    job = visits_job(make_job, [*ages, ("p40", 37, "a")], attributes=attributes)
     assert job.set(search={"node": [1]}).run().version == 1
-    show(job, [*ages, *((f"n{i}", 39, value) for i, value in enumerate("abca"))])  # type: ignore[list-item]
+    show(job, [*ages, *((f"n{i}", 39, value) for i, value in enumerate("abca"))])
     assert job.run().status in ("published", "unchanged")
     job.set(attributes={**attributes, "block": {"role": "quasi_identifier", "hierarchy": {"ranges": [5, 20]}}})
     with pytest.raises(Refused, match="hierarchies were edited, which shows 29 units in another block"):

@@ -74,8 +74,8 @@ def test_what_one_question_refuted_is_refuted_for_another_that_asks_it_too(
     filled = {column.name: column.values for column in rows.columns} | ({"who": who} if entities else {})
     more: dict[str, Any] = {"entity": "who", "count": "entities"} if entities else {}
     questions = [PRIVACY["entropy and closeness"], PRIVACY["k"]]
-    # The same, asking more of one of the models, less, and of as many rows to suppress.
-    questions += [[{"entropy_l_diversity": {"l": l, "sensitive": "ill"}}, questions[0][1]] for l in (3.4, 1.5)]  # noqa: E741
+    # The first again, asking more of one of the models, and less; then less of the other.
+    questions += [[{"entropy_l_diversity": {"l": least, "sensitive": "ill"}}, questions[0][1]] for least in (3.4, 1.5)]
     questions.append([questions[0][0], {"t_closeness": {"t": 0.6, "distance": "equal", "sensitive": "job"}}])
     url = warehouse("t", filled)
     with opened(url, "t", rows.attributes(), tmp_path, questions[0], search={"roll_up": "local"}, **more) as task:

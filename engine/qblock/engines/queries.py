@@ -163,9 +163,11 @@ def roll_up(
 
 def numbered_entities(table: sa.FromClause, names: Sequence[str] | None = None) -> list[sa.ColumnElement[Any]]:
     """Columns of a table, all of them unless they are named, with the number of each entity in place of it."""
-    shown = [column for column in table.c if names is None or column.name in names]
-    number = whole(sa.func.dense_rank().over(order_by=table.c.e)).label("e") if "e" in table.c else None
-    return [number if column.name == "e" and number is not None else column for column in shown]
+    return [
+        whole(sa.func.dense_rank().over(order_by=column)).label("e") if column.name == "e" else column
+        for column in table.c
+        if names is None or column.name in names
+    ]
 
 
 def sliced(table: sa.TableClause, sample: Sample) -> Query:

@@ -70,7 +70,7 @@ def weighed(task: Task, lattice: LatticeShown, of_map: Recoded | None) -> Weighe
         counts = shown.counts(bottom)
         if counts.failing.all():
             return Weighed((), (), ())
-        whole = Task(replace(shown.source, spec=replace(shown.spec, suppression_limit=Fraction(0))))
+        whole = shown.asking(replace(shown.spec, suppression_limit=Fraction(0)))
         passing = Passing(counts.keys[~counts.failing])
         epsilon, granted = read_epsilon(whole, [bottom], passing)
         curves = tuple(curve.model_copy(update={"levels": None}) for curve in read_curves(whole, bottom, passing))

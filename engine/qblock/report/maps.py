@@ -138,7 +138,7 @@ def _counted(task: Task, stated: Mapping[str, Any], progress: Progress | None) -
     the first version."""
     spec = replace(task.spec, search=replace(task.spec.search, box=None))
     tally = None if progress is None else Pace("boxes", progress)
-    return count_map(Task(replace(task.source, spec=spec)), stated, tally)
+    return count_map(task.asking(spec), stated, tally)
 
 
 def _answers(task: Task, maps: Figures) -> tuple[list[Answer], list[Answer]]:

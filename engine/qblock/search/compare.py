@@ -310,7 +310,7 @@ def compare(
     if file is not None:
         further = read_definitions(file, task.spec)
         origin = replace(task.spec.origin, path=Path(file), warnings=())
-        Task(replace(source, spec=replace(task.spec, privacy=further, origin=origin)))  # names that file in its errors
+        task.asking(replace(task.spec, privacy=further, origin=origin))  # names that file in its errors
     definitions, missing = collect(source, chosen, further)
     task.materialize_locally()
     queries = None if workload is None else _queries(task, str(workload))

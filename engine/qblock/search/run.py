@@ -242,7 +242,7 @@ def _larger_boxes(task: Task, strategy: str, deadline: Deadline, *, searched: bo
     for times in LARGER if not deadline.limited else ():
         least = times * task.least
         box = replace(task.spec, search=replace(task.spec.search, box=Box(least=least)))
-        result = SearchResult(Task(replace(task.source, spec=box)), "sizes")
+        result = SearchResult(task.asking(box), "sizes")
         if searched:
             result = _with_node(result, strategy, lambda _: None, deadline, best_only=True)
         result = _with_map(result, Metrics(result.task), lambda _: None, deadline)

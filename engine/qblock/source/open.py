@@ -326,9 +326,7 @@ def _numbered(
 ) -> FrequencySets:
     coded = sets.base
     if sets.entities:
-        number = queries.whole(sa.func.dense_rank().over(order_by=coded.c.e)).label("e")
-        words = [column for column in coded.c if column.key != "e"]
-        coded = session.store("qblock_numbered", sa.select(*words, number))
+        coded = session.store("qblock_numbered", sa.select(*queries.numbered_entities(coded)))
     moved = _moved(sets, coded, session, local, name)
     if coded is not sets.base:
         session.drop(coded)
