@@ -33,6 +33,7 @@ from faults.nursery import THREADS
 from handed_on import handing_on
 from hypothesis import settings
 from migrated import replaying
+from recycled import recycle
 from spark_cluster import hive, spark_url  # noqa: F401
 from spark_tables import spark_database, spark_served  # noqa: F401
 
@@ -130,6 +131,17 @@ def migrations(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     with pytest.MonkeyPatch.context() as patched, replaying(patched):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def databases_in_memory(request: pytest.FixtureRequest) -> Iterator[None]:
+    """They are used again, but where DuckDB's connections are what is tested."""
+    if request.path.parent.name == "warehouse" or os.environ.get("QBLOCK_TEST_ENGINES") == "all":
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patched:
+        recycle(patched)
         yield
 
 
