@@ -15,8 +15,8 @@ PUBLISH: tuple[Mutation, ...] = (
     Mutation(
         "digest: rows of a map that are alike are counted once",
         "publish/digest.py",
-        'query = sa.select(text, rows.c[number].label("n")).select_from(rows)',
-        'query = sa.select(text, sa.literal_column("1").label("n")).select_from(rows)',
+        "query = sa.select(text, values.c.n)",
+        'query = sa.select(text, sa.literal_column("1").label("n"))',
         tests=(
             "tests/release/test_later_runs.py::test_values_that_are_equal_and_read_apart_are_published_as_they_read",
         ),

@@ -88,15 +88,19 @@ def digests(
 ) -> Query:
     """The statement: one digest for all row digests that begin alike. repeated: whether rows that are alike are hashed
     and sorted once; number: as of `content_digest`."""
-    text = session.bytewise(_encoded(session, rows, columns)).label("row")
+    texts = [session.text_of(rows.c[column.name], column.kind).label(f"t{i}") for i, column in enumerate(columns)]
+    numbers = [] if number is None else [rows.c[number].label("n")]
+    # Each text is written once: that of a double is long, and to plan it may take longer than to count a small table.
+    values = sa.select(*texts, *numbers).select_from(rows).subquery("qblock_values")
+    text = session.bytewise(_encoded(session, [values.c[text.name] for text in texts])).label("row")
     if number is None:
-        texts = sa.select(text).select_from(rows).subquery()
+        written = sa.select(text).select_from(values).subquery()
         counted = whole(sa.func.count()) if repeated else sa.literal_column("1")
-        query = sa.select(texts.c.row, counted.label("n"))
-        query = query.group_by(texts.c.row) if repeated else query
+        query = sa.select(written.c.row, counted.label("n"))
+        query = query.group_by(written.c.row) if repeated else query
     else:
         # Those that are alike all the same come after each other among the sorted ones.
-        query = sa.select(text, rows.c[number].label("n")).select_from(rows)
+        query = sa.select(text, values.c.n)
     row = query.subquery("qblock_texts")
     hashed = sa.select(session.sha256(row.c.row).label("h"), row.c.n).subquery("qblock_rows")
     h, n = hashed.c.h, hashed.c.n
@@ -107,11 +111,10 @@ def digests(
     return sa.select(prefix, whole(sa.func.sum(n)).label("n"), digest).group_by(prefix)
 
 
-def _encoded(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn]) -> sa.ColumnElement[Any]:
-    """A row as one text."""
+def _encoded(session: Session, texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
+    """The texts of a row's values as one."""
     encoded: sa.ColumnElement[Any] = sa.literal_column("''")
-    for column in columns:
-        text = session.text_of(rows.c[column.name], column.kind)
+    for text in texts:
         sized = sa.literal_column("'V'").concat(sa.cast(session.byte_length(text), sa.Text)).concat(":").concat(text)
         encoded = encoded.concat(sa.func.coalesce(sized, sa.literal_column("'N'")))
     return encoded
