@@ -105,6 +105,13 @@ REPORT: tuple[Mutation, ...] = (
         tests=(f"{UTILITY}::test_labels_of_a_map_are_spread_over_their_values",),
     ),
     Mutation(
+        "report: labels of a map are drawn as they are typed",
+        "report/read.py",
+        'a, b = (session.text_of(blocks.c[f"c{known.index(name)}"], types[name].kind) for name in (across, down))',
+        'a, b = (blocks.c[f"c{known.index(name)}"] for name in (across, down))',
+        tests=("tests/report/test_read.py::test_a_column_that_every_row_shows_as_it_is_is_drawn_by_its_texts",),
+    ),
+    Mutation(
         "report: labels are not escaped",
         "report/render.py",
         'autoescape=lambda name: name is not None and name.endswith(".html.j2"),',

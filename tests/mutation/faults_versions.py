@@ -118,9 +118,16 @@ VERSIONS: tuple[Mutation, ...] = (
     Mutation(
         "lag: the distribution of a model moves",
         "versions/policy/batched.py",
-        'not needs & {"distribution", "domain"}',
-        'needs & {"distribution", "domain"}',
+        "if not compared:",
+        "if compared:",
         tests=(f"{STEADY}::test_the_distribution_that_models_compare_with_is_that_of_the_first_version",),
+    ),
+    Mutation(
+        "lag: an attribute keeps its values where a model of another one compares",
+        "versions/policy/batched.py",
+        "for name in compared:\n            reference",
+        "for name in sensitives:\n            reference",
+        tests=(f"{STEADY}::test_only_an_attribute_whose_model_compares_with_a_distribution_keeps_its_values",),
     ),
     Mutation(
         "lag: an edited hierarchy leaves joint cells as they were",

@@ -64,6 +64,21 @@ def test_no_part_is_as_large_as_asked(make_job: MakeJob) -> None:
         preview(job.spec)
 
 
+def test_what_max_keeps_apart_is_smaller_than_asked(make_job: MakeJob) -> None:
+    """Five are of an age that `max` lets no box hide among the others."""
+    table = {"age": [95] * 5 + [20 + i % 20 for i in range(235)]}
+    job = make_job(
+        table,
+        {"age": "INTEGER"},
+        attributes={"age": {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 20], "max": 2}}},
+        privacy=[{"k_anonymity": {"k": 5}}],
+        search={"recoding": "multidimensional", "box": {"least": 10}},
+    )
+    said = r"asks 10, and a block of the most general node within `max` has fewer. `max` of age is in the way"
+    with pytest.raises(Refused, match=said):
+        job.run()
+
+
 ODD_AND_EVEN: dict[str, list[Any]] = {
     "id": [f"p{i:02}" for i in range(80)],
     "age": [20 + i % 16 for i in range(80)],

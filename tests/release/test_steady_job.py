@@ -321,6 +321,32 @@ def test_the_distribution_that_models_compare_with_is_that_of_the_first_version(
     assert not verify(job.spec).problems
 
 
+@pytest.mark.parametrize("compared", ["work", "value"])
+def test_only_an_attribute_whose_model_compares_with_a_distribution_keeps_its_values(
+    make_job: MakeJob, compared: str
+) -> None:
+    """The cell of all who have value z goes, which somebody has to declare only where t-closeness looks at the
+    values."""
+    rows = [(f"p{i:02}", "qr"[i // 16], "xy"[i % 2], "z" if i < 4 else "ab"[i // 2 % 2]) for i in range(32)]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(("id", "block", "work", "value"))}
+    other = "value" if compared == "work" else "work"
+    privacy = [
+        {"k_anonymity": {"k": 2}},
+        {"t_closeness": {"t": 0.6, "sensitive": compared}},
+        {"distinct_l_diversity": {"l": 2, "sensitive": other}},
+    ]
+    attributes = {**ATTRIBUTES, "work": "sensitive"}
+    job = make_job(columns, attributes=attributes, privacy=privacy, entity="id", versions=HOLD_BACK)
+    job.run()
+    if compared == "value":
+        with pytest.raises(Refused, match=r"shows nobody with some values of value .* Declare all the values of value"):
+            erase(job.spec, ["p00"], now=True)
+        return
+    assert erase(job.spec, ["p00"], now=True).status == "erased"
+    assert {row[0] for row in job.published()} == {"r"}
+    assert not verify(job.spec).problems
+
+
 def test_a_value_that_the_first_version_did_not_have_is_to_be_declared_where_a_model_looks_at_all(
     make_job: MakeJob,
 ) -> None:

@@ -187,6 +187,31 @@ def test_figures_of_a_map(make_job: MakeJob) -> None:
     assert all(f"{one.rows} rows in" in drawn for one in shown.map.areas)
 
 
+def test_a_column_that_every_row_shows_as_it_is_is_drawn_by_its_texts(make_job: MakeJob) -> None:
+    """It keeps its type in the view."""
+    table = {
+        "kids": [i % 2 for i in range(140)],
+        "age": [20 + i // 2 % 2 if i < 100 else 40 + i % 20 for i in range(140)],
+    }
+    attributes = {"kids": QUASI["sex"], "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 20]}}}
+    job = make_job(
+        table,
+        dict.fromkeys(table, "INTEGER"),
+        attributes=attributes,
+        privacy=[{"k_anonymity": {"k": 3}}],
+        search={"recoding": "multidimensional"},
+    )
+    job.run()
+    assert {type(kids) for kids, *_ in job.published()} == {int}
+    drawn = read_report(job.spec).shown.map
+    assert drawn is not None
+    assert (drawn.across, drawn.down, {area.down for area in drawn.areas}) == ("age", "kids", {"0", "1"})
+    assert {(area.across, area.down): area.rows for area in drawn.areas} == Counter(
+        (age, str(kids)) for kids, age in job.published()
+    )
+    assert all(area.low is not None and area.high is not None for area in drawn.areas)
+
+
 def test_a_guarantee_is_as_the_helper_view_says(make_job: MakeJob) -> None:
     job = visits(make_job, privacy=[{"k_anonymity": {"k": 2}}, {"t_closeness": {"t": 0.9, "sensitive": "disease"}}])
     job.run()

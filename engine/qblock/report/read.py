@@ -183,8 +183,8 @@ class _Reading:
 
     def _read(self, session: Session) -> Published:
         columns = self._helper(session, "columns")
-        view = session.relation(TableName(self.schema, self.spec.view))
-        levels = self._helper(session, "levels")
+        table = TableName(self.schema, self.spec.view)
+        view, levels = session.relation(table), self._helper(session, "levels")
         versions = self._helper(session, "version")
         if not versions and self.kept is not None:
             raise self.kept.without_helpers()
@@ -196,7 +196,7 @@ class _Reading:
         secret = [row["column_name"] for row in columns if row["role"] == SENSITIVE_ROLE]
         guarantees = [GuaranteeShown(**row) for row in self._helper(session, "guarantees")]
         shown = [row["column_name"] for row in columns if not row["role"].startswith("bound of ")]
-        drawn = read_map(session, view, columns, levels)
+        drawn = read_map(session, table, columns, levels)
         with self._task(session, known, secret) as task:
             bottom = task.lattice.bottom
             sizes = task.source.frequency_sets.sizes(bottom)
@@ -221,7 +221,7 @@ class _Reading:
                 now=_now(session, view, columns),
                 new=version["rows_new"],
                 follows=version["in_words"],
-                digest=relation_digest(session, TableName(self.schema, self.spec.view)),
+                digest=relation_digest(session, table),
                 **risks(
                     self.spec,
                     people,
@@ -423,7 +423,7 @@ def _risk(task: Task, sizes: Sizes) -> Iterator[RiskWithout]:
 
 
 def read_map(
-    session: Session, view: sa.FromClause, columns: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, Any]]
+    session: Session, table: TableName, columns: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, Any]]
 ) -> MapShown | None:
     """None where all labels of each column are of one level, or no column's labels are of numbers. Across is the column
     of numbers that has most labels, down the other one that is split most."""
@@ -437,7 +437,7 @@ def read_map(
     if across is None:
         return None
     down = next(row["column_name"] for row in known if row["column_name"] != across)
-    counted = _counted(session, view, across, down, [row["column_name"] for row in known])
+    counted = _counted(session, table, across, down, [row["column_name"] for row in known])
     bands: dict[str, int] = {}
     for row in counted:
         bands[row["b"]] = bands.get(row["b"], 0) + row["n"]
@@ -454,16 +454,15 @@ def read_map(
     return MapShown(across=across, down=down, areas=tuple(areas), total=len(counted), rows=rows)
 
 
-def _counted(
-    session: Session, view: sa.FromClause, across: str, down: str, known: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Rows (n) and blocks of each pair of labels (a, b)."""
-    count = sa.func.count()
+def _counted(session: Session, table: TableName, across: str, down: str, known: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows (n) and blocks of each pair of labels (a, b), which are texts, as those of a column that every row shows as
+    it is are not."""
+    count, view, types = sa.func.count(), session.relation(table), session.columns(table)
     labels = [view.c[name].label(f"c{i}") for i, name in enumerate(known)]
     blocks = (
         sa.select(*labels, count.label("n")).select_from(view).group_by(*(view.c[name] for name in known)).subquery()
     )
-    a, b = (blocks.c[f"c{known.index(name)}"] for name in (across, down))
+    a, b = (session.text_of(blocks.c[f"c{known.index(name)}"], types[name].kind) for name in (across, down))
     rows = sa.cast(sa.func.sum(blocks.c.n), sa.BigInteger)
     query = sa.select(a.label("a"), b.label("b"), count.label("blocks"), rows.label("n")).group_by(a, b)
     return session.fetch(query).to_pylist()

@@ -183,7 +183,8 @@ def refusal(result: SearchResult) -> Refused:
     if top.has_value_of_all:
         reasons.append(f"{general} has {HELD_BY_ALL}")
     if top.has_small_box:
-        reasons.append(f"`search.box` asks {task.spec.least_box:,}, and the source has fewer")
+        whose = "the source" if task.lattice.top == task.source.frequency_sets.lattice.top else f"a block of {general}"
+        reasons.append(f"`search.box` asks {task.spec.least_box:,}, and {whose} has fewer")
     proved = result.outcome is None or result.outcome.optimality != "within" or task.monotone
     detail = "; ".join(reasons) or f"even {general} has too many rows to suppress"
     kept = in_the_way(task)

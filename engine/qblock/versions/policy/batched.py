@@ -200,21 +200,24 @@ class Batched:
         self.lasting.append(note)
 
     def _with_baseline(self, source: SourceTable, first: int) -> SourceTable:
-        """With the distribution of the first version, where a model asks for one: moving, it would tell who came."""
-        needs = frozenset().union(*(model.needs for q in self.spec.privacy for model in q.models))
-        if not needs & {"distribution", "domain"}:
+        """With the distribution of the first version of each attribute whose models ask for one: moving, it would tell
+        who came."""
+        compared = {
+            name
+            for requirement in self.spec.privacy
+            for name, model in zip(requirement.sensitive, requirement.models, strict=False)
+            if model.needs & {"distribution", "domain"}
+        }
+        if not compared:
             return source
         with open_crosswalk(self.store, source.session) as crosswalk:
             version = next(v for v in recorded(crosswalk, self.spec.release) if v.key.version == first)
-        known = version.references
+        known, sensitives = version.references, dict(source.sensitives)
         self._say_each_time(AS_FIRST.format(first))
-        return replace(
-            source,
-            sensitives={
-                name: replace(values, reference=as_first(self.spec, name, values.reference, known[name]))
-                for name, values in source.sensitives.items()
-            },
-        )
+        for name in compared:
+            reference = as_first(self.spec, name, sensitives[name].reference, known[name])
+            sensitives[name] = replace(sensitives[name], reference=reference)
+        return replace(source, sensitives=sensitives)
 
     def check(
         self,
