@@ -64,7 +64,8 @@ def test_leaves_are_cells(form: Any, values: list[str], kind: Any, leaves: Any, 
         ("{edges: [0, 1, 5], finest: 0.3}", "1 is not a multiple of finest 0.3"),
         ("{ranges: [5], finest: 0}", "above 0"),
         ("{dates: [month], finest: quarter}", "does not nest"),
-        ("{dates: [day, month], finest: day}", "does not nest"),
+        ("{dates: [day, month], finest: day}", r"which does not nest in itself; write `dates: \[month\]`"),
+        ("{dates: [month], finest: month}", "which does not nest in itself; leave `finest` out"),
     ],
 )
 def test_cells_that_cross_a_label_are_refused(hierarchy: str, said: str) -> None:

@@ -178,6 +178,13 @@ HIERARCHY: tuple[Mutation, ...] = (
         tests=("tests/source/test_many_leaves.py",),
     ),
     Mutation(
+        "uncovered: a row without a value is one of those that a hierarchy lacks",
+        "engines/queries.py",
+        "sa.and_(raw.is_not(None), raw.not_in(",
+        "sa.or_(raw.is_(None), raw.not_in(",
+        tests=("tests/release/test_unfit.py::test_it_is_said_of_how_many_rows_they_are",),
+    ),
+    Mutation(
         "leaves: a type holds one more",
         "engines/values.py",
         "    return -(2 ** (bits - 1)) <= least and most < 2 ** (bits - 1)\n",

@@ -334,9 +334,9 @@ SOURCE: tuple[Mutation, ...] = (
     ),
     Mutation(
         "quarantine: NULL is a value without a leaf",
-        "source/columns.py",
-        "sa.and_(value.is_not(None), value.not_in(sa.select(leaf).where(leaf.is_not(None))))",
-        "value.not_in(sa.select(leaf).where(leaf.is_not(None)))",
+        "engines/queries.py",
+        "sa.and_(raw.is_not(None), raw.not_in(sa.select(leaf).where(leaf.is_not(None))))",
+        "raw.not_in(sa.select(leaf).where(leaf.is_not(None)))",
         tests=(f"{SOURCES}::test_rows_wait_for_any_value_without_a_leaf_and_not_for_null",),
     ),
     Mutation(

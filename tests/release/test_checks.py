@@ -343,6 +343,7 @@ def test_figures_of_every_check_have_words() -> None:
         "unique_sensitive": {"rows": 329, "values": 508},
         "skew": {"share": 0.97},
         "groups": {"blocks": 4, "rows": 20},
+        "uncovered": {"rows": 24},
         "history": {"rows": 2},
     }
     said = [figures_in_words(check, ("born", "age"), figure) for check, figure in figures.items()]
@@ -356,6 +357,7 @@ def test_figures_of_every_check_have_words() -> None:
         "329 of 508 values",
         "97.0% of the group",
         "4 groups, 20 rows",
+        "24 rows",
         "2 rows",
     ]
     assert not any(name in text for text in said for name in ("{", "without "))

@@ -144,6 +144,17 @@ def test_who_withdraws_at_once_takes_the_whole_joint_cell_along(make_job: MakeJo
     assert (job.run().status, shown(job)) == ("published", "q:a q:b q:c q:d")
 
 
+def test_where_nobody_would_be_left_it_says_so(make_job: MakeJob) -> None:
+    """All have one cell, and somebody withdraws at once."""
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.begin()
+    with pytest.raises(Refused, match=r"readers still see version 1, .* nobody is left .* `qblock retire SPEC` takes"):
+        erase(job.spec, ["p00"], now=True)
+    job.change("DELETE FROM people")
+    with pytest.raises(Refused, match=r"the source \w+ is empty: there is nothing to release"):
+        job.run()
+
+
 def test_a_run_that_stops_after_a_batch_closed_lets_nobody_join_it(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from qblock.errors import InputError
 from qblock.release.verify import verify
+from qblock.releases import Release
 from release.jobs import Job, MakeJob
 
 CODES = ["10115", "10117", "D-1011", None, "1011", "10115", "10117", "80331", "80331", "10119", "80333", "80335"]
@@ -53,3 +54,29 @@ def test_they_are_hidden_where_the_spec_says_so(name: str, make_job: MakeJob) ->
     assert shown.count("*") == 2 + values.count(None)
     assert len(set(shown)) == len({str(v) for v in values if v is not None}) - 2 + 1
     assert not verify(job.spec).problems
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_it_is_said_of_how_many_rows_they_are(name: str, make_job: MakeJob) -> None:
+    """Those without a value are not among them."""
+    job = made(make_job, name, "top")
+    (checked,) = Release(job.spec).check_hierarchies().hierarchies
+    assert checked.uncovered == 2
+    (finding,) = (f for f in Release(job.spec).check().checks if f.check == "uncovered")
+    assert (finding.columns, finding.figure) == (("code",), {"rows": 2})
+    assert finding.sentence == "the hierarchy of code lacks the values of 2 of 12 rows, which `uncovered: top` hides"
+    assert "uncovered of code" in " ".join(job.run().notes)
+    waiting = Release(job.set(attributes=attributes(FORMS[name][1], "quarantine")).spec).check_hierarchies()
+    assert (waiting.rows, waiting.quarantined, waiting.hierarchies[0].uncovered) == (10, 2, 0)
+
+
+def test_a_few_rows_are_no_finding(make_job: MakeJob) -> None:
+    job = make_job(
+        {"code": [*["10115"] * 19, "D-1", "10117"], "disease": ["flu", "cold", "none"] * 7},
+        attributes=attributes({"digits": 5}, "top"),
+        privacy=[{"k_anonymity": {"k": 1}}],
+        search={"node": [0]},
+        versions={"joint": "none"},
+    )
+    assert Release(job.spec).check_hierarchies().hierarchies[0].uncovered == 1
+    assert not [f for f in Release(job.spec).check().checks if f.check == "uncovered"]

@@ -210,6 +210,8 @@ def test_a_written_workload() -> None:
         ("{queries: 0}", "queries: 0 is out of range; valid: 1 to 100000"),
         ("{seed: 1.5}", "seed: 1.5 is not a whole number"),
         ("{selectivity: 0}", "selectivity: 0 is out of range"),
+        ("{selectivity: {a: 0}}", "selectivity: a mapping is not a number"),
+        ("{queries: [5]}", "queries: a list is not a whole number"),
         ("{quries: 5}", "quries is not a key of a drawn workload; did you mean queries?"),
         ("[{c: [1]}]", "c is neither a quasi_identifier nor sensitive"),
         ("[{person: [1]}]", "person is neither a quasi_identifier nor sensitive; valid: a, b, s, y"),

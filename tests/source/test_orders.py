@@ -118,6 +118,8 @@ def test_where_null_stands_among_numbers_has_to_be_said(warehouse, tmp_path: Pat
     url = warehouse("t", {"a": ["x", "x", "y"], "s": [1, 2, None]}, {"s": "INTEGER"})
     with pytest.raises(InputError, match="write `order: ascending` or a list of its values"):
         tightest(url, tmp_path, [ORDERED], nulls="value")
+    with pytest.raises(InputError, match="write `order: ascending` or a list of its values"):
+        tightest(url, tmp_path, [ORDERED], nulls="value", publish_as={"edges": [0, 2]})
     last = tightest(url, tmp_path, [ORDERED], nulls="value", order="ascending")
     assert last == tightest(url, tmp_path, [ORDERED], nulls="value", order=[1, 2, None])
     assert last == tightest(url, tmp_path, [ORDERED], nulls="value", order=[1, 2])

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from qblock.search.boxes.recoded import Recoded
 
 WHOLE = re.compile("-?[0-9]+")
+LEAST_UNCOVERED = 0.1
+"""The share of rows whose values a hierarchy lacks from which it is more than a few typing errors."""
 
 
 def check_spec(spec: Spec, today: date, *, name_values: bool) -> SpecChecked:
@@ -75,7 +77,7 @@ def check_kept(task: Task, today: date) -> list[Finding]:
 
 def _findings(task: Task, told: Iterable[Finding], seen: Assessment | Recoded | None, today: date) -> list[Finding]:
     """seen: what readers would see, where that is known."""
-    findings = [*_single_rows(task), *told, *_volatile(task), *_history(task)]
+    findings = [*_single_rows(task), *told, *_volatile(task), *_history(task), *_uncovered(task)]
     for column in values.columns(task):
         findings += _of_column(task.spec, column, today)
     if isinstance(seen, Assessment):
@@ -234,6 +236,17 @@ def _history(task: Task) -> Iterator[Finding]:
     for name in stored_times(task):
         sentence = f"{name} reads like the time at which a row was stored. Nobody outside knows it, and it costs detail"
         yield _warning("history", name, sentence, f"attributes: {{{name}: identifying}}")
+
+
+def _uncovered(task: Task) -> Iterator[Finding]:
+    """Hierarchies that lack the values of many rows, which are published as if nothing were known."""
+    rows = task.source.rows
+    for name, lacking in task.source.rows_uncovered().items():
+        if lacking >= LEAST_UNCOVERED * rows:
+            many = f"{lacking:,} of {counted(rows, 'row')}"
+            sentence = f"the hierarchy of {name} lacks the values of {many}, which `uncovered: top` hides"
+            remedy = f"attributes: {{{name}: {{uncovered: refuse}}}}, which names the values, and add them to it"
+            yield _warning("uncovered", name, sentence, remedy, rows=lacking)
 
 
 def _grouped(task: Task, node: Node) -> Iterator[Finding]:

@@ -57,7 +57,14 @@ def check(spec: SpecPath, json_: Json = False) -> None:
 def _checked(checked: Checked) -> Lines:
     cells = [list(row) for row in checked.rows_shown()]
     yield table("", ["quasi-identifier", "height", "labels at each level, leaf first"], cells)
-    yield f"Every hierarchy is nested and covers all {checked.rows:,} rows of the source."
+    lacking = [of for of in checked.hierarchies if of.uncovered]
+    for of in lacking:
+        rows = f"{of.uncovered:,} of {checked.rows:,} rows"
+        yield f"{of.attribute} lacks the values of {rows}: `uncovered: top` hides them."
+    if checked.quarantined:
+        yield f"{checked.quarantined:,} further rows wait for a hierarchy with their values (`uncovered: quarantine`)."
+    covered = "the other rows" if lacking else f"all {checked.rows:,} rows"
+    yield f"Every hierarchy is nested and covers {covered} of the source."
 
 
 @hierarchy.command("load")

@@ -42,6 +42,11 @@ class Dimension:
         table = self.table if joined is None else joined
         return self._covered(raw, table.c.c0, self.null_code, self.other_code)
 
+    def lacks(self, raw: Expression) -> Expression:
+        """Whether a raw value is not NULL, and none of the leaves."""
+        leaf = self.table.c.leaf
+        return sa.and_(raw.is_not(None), raw.not_in(sa.select(leaf).where(leaf.is_not(None))))
+
     def part(self, raw: Expression, part: int, joined: sa.FromClause) -> Expression:
         """As `covered`, a part of its path code."""
         top = self.null_parts[part] if self.null_parts else None

@@ -36,7 +36,9 @@ def _file_name(hierarchy: Hierarchy) -> str:
 
 
 def check_hierarchies(task: Task) -> Checked:
-    """The hierarchies of a source: it could be opened, so that they are nested and cover every value."""
+    """The hierarchies of a source: it could be opened, so that they are nested and the spec says what becomes of values
+    that they lack."""
+    uncovered = task.source.rows_uncovered()
     hierarchies = [
         {
             "attribute": hierarchy.attribute,
@@ -44,10 +46,12 @@ def check_hierarchies(task: Task) -> Checked:
             "height": hierarchy.height,
             "leaves": len(hierarchy.labels[0]),
             "labels": [len(set(level)) for level in hierarchy.labels],
+            "uncovered": uncovered.get(hierarchy.attribute, 0),
         }
         for hierarchy in task.source.hierarchies
     ]
-    return Checked.model_validate({"rows": task.source.rows, "hierarchies": hierarchies})
+    fields = {"rows": task.source.rows, "quarantined": task.source.quarantined, "hierarchies": hierarchies}
+    return Checked.model_validate(fields)
 
 
 def dimension_tables(task: Task) -> dict[str, pa.Table]:

@@ -17,6 +17,7 @@ IN_WORDS = {
     "skew": "in some group nearly everybody has one value of {0}",
     "skew of": "some values of {0} never occur with some of {1}, which is hidden: l is less for who knows {1}",
     "groups": "some groups are one {0} each: k counts its people as if they were strangers",
+    "uncovered": "the hierarchy of {0} lacks the values of many rows, which are hidden",
     "volatile": "{0} is a view that gives another answer each time it is read",
     "history": "{0} has dates or ages that cannot be, or tells of rows that are over, or of when a row was stored",
 }
@@ -32,6 +33,7 @@ FIGURES = {
     "skew": "{share:.1%} of the group",
     "skew of": "l is {left:,} and not {l:,} for who knows {1}, in {rows:,} rows",
     "groups": "{blocks:,} groups, {rows:,} rows",
+    "uncovered": "{rows:,} rows",
     "history": "{rows:,} rows",
 }
 """The figures of a check in words."""

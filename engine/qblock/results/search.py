@@ -118,21 +118,25 @@ class Searched(Guaranteed):
 
 
 class CheckedHierarchy(Value):
-    """A hierarchy. levels: their names, leaf first; labels: how many at each."""
+    """A hierarchy. levels: their names, leaf first; labels: how many at each; uncovered: of how many rows it lacks the
+    value, which `uncovered: top` hides."""
 
     attribute: str
     levels: tuple[str, ...]
     height: int
     leaves: int
     labels: Levels
+    uncovered: int
 
 
 class Checked(Answer):
-    """Hierarchies that are nested and cover every value of the source."""
+    """Hierarchies that are nested and cover every value of the source, but for what the spec says of those they lack.
+    quarantined: rows that wait for a hierarchy with their values (`uncovered: quarantine`), besides `rows`."""
 
     columns_shown = ("attribute", "height", "labels")
 
     rows: int
+    quarantined: int
     hierarchies: tuple[CheckedHierarchy, ...]
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:

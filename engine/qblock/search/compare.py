@@ -84,12 +84,13 @@ def default_settings(
     missing: list[NotComputed] = []
     for name in (None, *sensitives):
         reference = nobody if name is None else source.sensitives[name].reference
+        published = None if name is None else source.spec.attributes[name].publish_as
         models = (model for model in REGISTRY if model.about.uses_sensitive is (name is not None))
         settings = ((model, setting) for model in models for setting in model.about.settings if wanted(setting))
         for model in (in_setting(model, setting, reference) for model, setting in settings):
             needed = missing_inputs(model, reference)
             if needed:
-                missing.append(NotComputed(model, name, f"needs {how_to_give(needed[0], reference)}"))
+                missing.append(NotComputed(model, name, f"needs {how_to_give(needed[0], reference, published)}"))
                 continue
             populations = _with_populations(model, source)
             for variant in populations:

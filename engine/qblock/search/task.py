@@ -27,6 +27,7 @@ from qblock.source import SourceTable
 from qblock.source.knowledge import GuardSets, Population, RecodedPopulation, with_prior
 from qblock.spec import GuardTable, Requirement, Spec
 from qblock.spec.checks import without_projections
+from qblock.spec.sources import Edges, Published, Ranges
 
 ENDED = "the replica ended the copy of the source {}, and it was made anew"
 QUARANTINED = "{} rows wait until their hierarchies cover them (uncovered: quarantine)"
@@ -410,7 +411,7 @@ class Task:
         if requirement.sensitive and getattr(model, "distance", "") == "kernel_js" and not reference.ordered:
             needed += ["order"] if self.spec.attributes[name].order is not None else []  # asked for, and text has none
         if needed:
-            given = how_to_give(needed[0], reference)
+            given = how_to_give(needed[0], reference, self.spec.attributes[name].publish_as)
             raise InputError(f"{place}: {model.name} needs of the sensitive attribute {name} {given}")
         try:
             self.warnings += model.validate(reference)
@@ -475,9 +476,10 @@ def missing_inputs(model: Model, reference: Reference) -> list[str]:
     return [need for need, there in has.items() if need in model.needs and not there]
 
 
-def how_to_give(need: str, reference: Reference) -> str:
-    """What a spec has to say for it."""
-    ascending = "" if reference.kind in (None, "text") else "`order: ascending` or "
+def how_to_give(need: str, reference: Reference, published: Published | None) -> str:
+    """What a spec has to say for it. published: in place of the attribute's values."""
+    has_order = reference.kind not in (None, "text") or isinstance(published, Ranges | Edges)
+    ascending = "`order: ascending` or " if has_order else ""
     return {
         "order": f"an order: write {ascending}a list of its values, `order: [...]`",
         "numbers": "numbers: its column must be numeric and without NULL",

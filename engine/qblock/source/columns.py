@@ -224,8 +224,7 @@ def _without_leaf(scan: Scan, coded: Mapping[str, Coded]) -> list[Expression]:
     conditions = []
     for name, (_, dimension) in coded.items():
         if scan.spec.attributes[name].uncovered == "quarantine":
-            value, leaf = scan.expression(name), dimension.table.c.leaf
-            conditions.append(sa.and_(value.is_not(None), value.not_in(sa.select(leaf).where(leaf.is_not(None)))))
+            conditions.append(dimension.lacks(scan.expression(name)))
     return conditions
 
 

@@ -136,11 +136,25 @@ class SourceTable(Scan):
             code = sa.func.coalesce(code, int(self.hierarchies[number].codes[level][default]))
         return Labels(table, self.expression(name) == table.c.leaf, label, code)
 
+    def rows_uncovered(self) -> dict[str, int]:
+        """Of each quasi-identifier with `uncovered: top`, how many rows have a value that its hierarchy lacks."""
+        counts = {}
+        for name, dimension in zip(self.quasi_identifiers, self.dimensions, strict=True):
+            if self.spec.attributes[name].uncovered == "top":
+                lacking = dimension.lacks(self.expression(name))
+                rows = sa.select(sa.func.count()).select_from(self.relation).where(lacking)
+                counts[name] = int(self.session.scalar(rows))
+        return counts
+
     def rows_of(self, names: Iterable[str]) -> Query:
         """The rows that are released, with these source columns in the types that they compare in."""
         return sa.select(*(self.expression(name).label(name) for name in names)).select_from(self.relation)
 
 
+NOBODY_LEFT = (
+    "nobody is left whom a version could show: all who were shown have left or withdrew, and nobody else may come in "
+    "yet; nothing is published. `qblock retire SPEC` takes the view away"
+)
 Admitted = Callable[[Session, sa.FromClause, dict[str, Column]], sa.FromClause]
 """Takes the source's table and gives what is released of it: that table, or a relation with the columns that a run
 reads, in the types that they compare in. One whose attribute `instead` is true reads nothing of the table; one that is
@@ -227,10 +241,15 @@ def _scan(admitted: Scan, *, computed: bool) -> Scan:
         names += [spec.groups] if spec.groups is not None else []
         columns = (admitted.relation.c[name] for name in dict.fromkeys(names))
         scanned = replace(admitted, relation=session.store("qblock_raw", sa.select(*columns)))
-    first_row = sa.select(sa.literal_column("1").label("one")).select_from(scanned.relation).limit(1).subquery()
-    if not session.scalar(sa.select(sa.func.count()).select_from(first_row)):
-        raise Refused(nothing_left(spec, uncovered=False))
+    if not _has_rows(session, scanned.relation):
+        others = admitted.compared and _has_rows(session, session.relation(table))
+        raise Refused(NOBODY_LEFT if others else nothing_left(spec, uncovered=False))
     return scanned
+
+
+def _has_rows(session: Session, relation: sa.FromClause) -> bool:
+    first_row = sa.select(sa.literal_column("1").label("one")).select_from(relation).limit(1).subquery()
+    return bool(session.scalar(sa.select(sa.func.count()).select_from(first_row)))
 
 
 def _coded_rows(scanned: Scan, quasi: dict[str, Coded], domains: dict[str, Coded], name_values: bool) -> FrequencySets:

@@ -18,6 +18,7 @@ CheckName = Literal[
     "unique_sensitive",
     "skew",
     "groups",
+    "uncovered",
     "volatile",
     "history",
 ]

@@ -274,6 +274,10 @@ class Dates(HierarchySource):
     max: Max = None
 
     def __post_init__(self) -> None:
+        if self.finest in self.dates:
+            rest = ", ".join(unit for unit in self.dates if unit != self.finest)
+            remedy = f"write `dates: [{rest}]`" if rest else "leave `finest` out"
+            raise ValueError(f"values are read as {self.finest} (`finest`), which does not nest in itself; {remedy}")
         if self.finest is not None:
             check_units((self.finest, *self.dates))
 
