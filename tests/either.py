@@ -13,7 +13,7 @@ from engines import Absent
 ENGINES = ("duckdb", "postgresql")
 ONE_IN = 36
 """One marked test in so many runs on DuckDB, where every file that is opened is a database that is started, so that a
-run of the job takes longer. A mark may say another number (`one_in`): of drawn cases half may be on each."""
+run of the job takes three times as long."""
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -21,19 +21,14 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     if os.environ.get("QBLOCK_TEST_ENGINES") == "all":
         return
     runs: dict[str, dict[str, pytest.Item]] = defaultdict(dict)
-    one_in: dict[str, int] = {}
-    for item in items:
-        mark = _mark(item)
-        if mark is None:
-            continue
+    for item in filter(_marked, items):
         engine = engine_of(item)
         if engine in ENGINES and not item.get_closest_marker("needs"):
-            name = _without_engine(item, engine)
-            runs[name][engine], one_in[name] = item, mark.kwargs.get("one_in", ONE_IN)
+            runs[_without_engine(item, engine)][engine] = item
     left_out = set()
     for name, found in runs.items():
         if len(found) == len(ENGINES):
-            left_out.add(found[ENGINES[zlib.crc32(name.encode()) % one_in[name] == 0]].nodeid)
+            left_out.add(found[ENGINES[zlib.crc32(name.encode()) % ONE_IN == 0]].nodeid)
     # A run that was asked for by its own name, or is alone, stays.
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
@@ -41,12 +36,12 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def runs_on(item: pytest.Item) -> str | None:
     """The engine of a run of a marked test; None of another one."""
-    return engine_of(item) if _mark(item) else None
+    return engine_of(item) if _marked(item) else None
 
 
 def hands_on(item: pytest.Item) -> bool:
     """Whether sessions of PostgreSQL are handed on in a run: it is about none."""
-    marked = _mark(item) is not None or item.get_closest_marker("handed_on") is not None
+    marked = _marked(item) or item.get_closest_marker("handed_on") is not None
     engine = engine_of(item) or "postgresql"
     return marked and engine == "postgresql" and "postgresql_version" in item.fixturenames  # type: ignore[attr-defined]
 
@@ -55,10 +50,9 @@ def engine_of(item: pytest.Item) -> str | None:
     return item.callspec.params.get("engine_name") if hasattr(item, "callspec") else None
 
 
-def _mark(item: pytest.Item) -> pytest.Mark | None:
-    """The mark of a test that runs on one engine."""
-    nearest = next((mark for mark in item.iter_markers() if mark.name in ("either_engine", "each_engine")), None)
-    return nearest if nearest is not None and nearest.name == "either_engine" else None
+def _marked(item: pytest.Item) -> bool:
+    nearest = next((m.name for m in item.iter_markers() if m.name in ("either_engine", "each_engine")), None)
+    return nearest == "either_engine"
 
 
 def _without_engine(item: pytest.Item, engine: str) -> str:

@@ -33,11 +33,6 @@ pytestmark = pytest.mark.either_engine
 def test_cases(engine_name, case):
     pass
 
-@pytest.mark.either_engine(one_in=2)
-@pytest.mark.parametrize("case", [f"case {i}" for i in range(60)])
-def test_halves(engine_name, case):
-    pass
-
 @pytest.mark.each_engine
 def test_each(engine_name):
     pass
@@ -64,9 +59,7 @@ def test_of_examples(engine_name, examples):
 def outcomes(folder: Path, *arguments: str, engines: str = "") -> dict[str, str]:
     """What pytest says of each test."""
     (folder / "conftest.py").write_text(CONFTEST, "utf-8")
-    (folder / "pytest.ini").write_text(
-        "[pytest]\nmarkers = either_engine(one_in)\n    each_engine\n    needs(what)\n", "utf-8"
-    )
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = either_engine\n    each_engine\n    needs(what)\n", "utf-8")
     (folder / "test_some.py").write_text(TESTS, "utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments],
@@ -98,8 +91,6 @@ def test_each_case_runs_on_one_engine_by_turns(found: dict[str, str], folder: Pa
     cases = [re.fullmatch(r"test_cases\[(.+)\]", name).group(1) for name in found if name.startswith("test_cases")]
     assert sorted(re.sub("^(duckdb|postgresql)-", "", case) for case in cases) == sorted(f"case {i}" for i in range(60))
     assert {case.split("-")[0] for case in cases} == set(either.ENGINES)
-    halves = [name for name in found if name.startswith("test_halves")]
-    assert (len(halves), 15 < sum("[duckdb-" in name for name in halves) < 45) == (60, True)
     assert {n for n in found if n.startswith("test_each")} == {"test_each[duckdb]", "test_each[postgresql]"}
     assert {"test_of_one[duckdb]", "test_of_none"} <= set(found)
     assert outcomes(folder) == found

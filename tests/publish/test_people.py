@@ -18,8 +18,6 @@ from qblock.release.verify import verify
 from qblock.source import SourceTable
 from qblock.spec.load import spec_of
 
-pytestmark = pytest.mark.handed_on
-
 VALUES = ("flu", "heart", "cancer", "burn", "asthma")
 VISITS: dict[str, list[Any]] = {
     "name": [f"p{i % 40 if i < 60 else i % 7}" for i in range(90)],

@@ -27,8 +27,6 @@ from qblock.models.base import Range
 from qblock.models.examples import in_setting
 from qblock.release.erase import erase
 
-pytestmark = pytest.mark.handed_on
-
 Columns = Mapping[str, Sequence[Any]]
 MakeJobs = Callable[..., list[Job]]
 MakeCopies = Callable[[Job, int], list[Job]]

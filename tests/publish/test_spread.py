@@ -21,8 +21,6 @@ from qblock.publish.spread import EPOCH, MOST_CELLS, ROUNDS, Cell, spread
 from qblock.publish.spread import spread_rows as spread_rows_of
 from qblock.release.verify import verify
 
-pytestmark = pytest.mark.handed_on
-
 NONE = {"joint": "none"}
 Ends = tuple[float | None, float | None]
 Label = tuple[Ends, int]

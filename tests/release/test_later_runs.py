@@ -13,8 +13,6 @@ from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import Job, MakeJob
 
-pytestmark = pytest.mark.handed_on
-
 TYPES: dict[str, dict[str, tuple[str, str]]] = {
     "postgresql": {
         "bytea": (r"'\x00ff'", r"'\xdeadbeef'"),

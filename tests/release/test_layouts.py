@@ -9,8 +9,6 @@ from qblock.report import read_report
 from qblock.source.in_words import node_in_words
 from release.jobs import MakeJob
 
-pytestmark = pytest.mark.handed_on
-
 
 def test_a_release_is_the_same_whatever_the_layout_of_its_files(
     make_job: MakeJob, capsys: pytest.CaptureFixture[str]

@@ -16,8 +16,6 @@ from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import store_of
 from release.jobs import PEOPLE, Job, check_second_version, new_job
 
-pytestmark = pytest.mark.handed_on
-
 COLUMNS = {name: values * 3 for name, values in PEOPLE.items()} | {"name": [f"person {i}" for i in range(36)]}
 MORE = {"name": [f"new {i}" for i in range(12)], "zip": ["13053"] * 12, "age": list(range(20, 32)),
         "disease": ["flu", "heart", "viral"] * 4, "ward": ["A"] * 12}  # fmt: skip

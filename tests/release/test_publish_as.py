@@ -18,8 +18,6 @@ from qblock.release.verify import verify
 from qblock.releases import Release
 from release.jobs import Job, new_job
 
-pytestmark = pytest.mark.handed_on
-
 INCOMES: dict[str, list[Any]] = {
     "integer": [-5, 0, 9_999, 10_000, 15_000, 19_999, 20_000, 2**40, None, 10_001, 29_999, 30_000],
     "decimal": ["-0.01", "0", "9999.99", "10000.00", "1.5", "19999.99", "20000", "99999.99", None, "5", "7", "30000"],

@@ -30,8 +30,6 @@ from report.reports import HOSTILE, changed, internal, of, report
 from report.test_read import visits
 from report.test_render import Read
 
-pytestmark = pytest.mark.handed_on
-
 SPEC = """\
 version: 1
 release: r

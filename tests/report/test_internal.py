@@ -26,8 +26,6 @@ from qblock.search.compare_results import to_json
 from qblock.search.run import open_task, run_search
 from report.test_read import ACCEPT, QUASI, VISITS
 
-pytestmark = pytest.mark.handed_on
-
 NONE = {"joint": "none"}
 VALUES = {"disease": 4, "cost": 6}
 MODELS = [

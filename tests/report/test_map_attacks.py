@@ -16,8 +16,6 @@ from qblock.report.internal import read_internal
 from qblock.results.report import CurveShown, EpsilonShown
 from report.test_maps import PEOPLE, QUASI, ROWS, blocks_of, covered, models, people, published
 
-pytestmark = pytest.mark.handed_on
-
 VALUES = ("flu", "heart", "cancer")
 Block = tuple[str, str]
 

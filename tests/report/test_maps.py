@@ -21,8 +21,6 @@ from qblock.results.report import MapBlocksShown
 from qblock.search.maps import K_STEPS
 from qblock.search.run import open_task
 
-pytestmark = pytest.mark.handed_on
-
 DRAWN = random.Random(7)
 ROWS = 150
 PEOPLE: dict[str, list[Any]] = {

@@ -22,8 +22,6 @@ from qblock.report.drawings import areas
 from qblock.report.read import in_order
 from qblock.results.report import Published
 
-pytestmark = pytest.mark.handed_on
-
 NONE = {"joint": "none"}
 VISITS: dict[str, list[Any]] = {
     "age": [23, 27, 29, 31, 34, 38, 45, 46, 47, 51, 52, 97] * 3,

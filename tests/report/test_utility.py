@@ -21,8 +21,6 @@ from qblock.report.spreading import Spreading, cramers_v
 from qblock.results.report_utility import NumbersKept, UtilityKept
 from report.test_read import ACCEPT, NONE, QUASI, VISITS, visits
 
-pytestmark = pytest.mark.handed_on
-
 TYPES = {"age": "INTEGER", "cost": "INTEGER"}
 
 

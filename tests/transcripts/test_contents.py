@@ -114,7 +114,7 @@ def test_the_content_is_as_before(number: int, make_job: MakeJob) -> None:  # no
     check(number, make_job)
 
 
-@pytest.mark.either_engine(one_in=2)
+@pytest.mark.handed_on
 @pytest.mark.parametrize("number", range(QUICK, ALL))
 def test_more_contents_are_as_before(number: int, make_job: MakeJob) -> None:  # noqa: F811
     check(number, make_job)

@@ -23,8 +23,6 @@ from qblock.versions.gate import check
 from qblock.versions.recorded import candidate, record, recorded
 from qblock.versions.texts import decoded
 
-pytestmark = pytest.mark.handed_on
-
 SPEC = """
 version: 1
 release: clinic

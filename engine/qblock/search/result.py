@@ -171,9 +171,10 @@ def refusal(result: SearchResult) -> Refused:
     top = task.assess(task.lattice.top)
     if top.satisfied:
         return Refused(result.why + _instead_of_it(result))
-    general = "the most general node"
+    general, whole = "the most general node", "the source"
     if task.lattice.top != task.source.frequency_sets.lattice.top:
         general += " within `max`"
+        whole = f"a block of {general}"
     reasons = []
     for requirement, verdict in zip(task.spec.privacy, top.tightest, strict=True):
         if not verdict.holds:
@@ -183,8 +184,7 @@ def refusal(result: SearchResult) -> Refused:
     if top.has_value_of_all:
         reasons.append(f"{general} has {HELD_BY_ALL}")
     if top.has_small_box:
-        whose = "the source" if task.lattice.top == task.source.frequency_sets.lattice.top else f"a block of {general}"
-        reasons.append(f"`search.box` asks {task.spec.least_box:,}, and {whose} has fewer")
+        reasons.append(f"`search.box` asks {task.spec.least_box:,}, and {whole} has fewer")
     proved = result.outcome is None or result.outcome.optimality != "within" or task.monotone
     detail = "; ".join(reasons) or f"even {general} has too many rows to suppress"
     kept = in_the_way(task)

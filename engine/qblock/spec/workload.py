@@ -81,8 +81,8 @@ def _drawn(raw: dict[str, Any]) -> DrawnWorkload:
         try:
             given[key] = DRAWN[key].read(value)
         except ValueError as error:
-            shown = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else str(value)
-            shown = value.text if isinstance(value, Scalar) else shown
+            kinds: dict[type, str] = {dict: "a mapping", list: "a list"}
+            shown = value.text if isinstance(value, Scalar) else kinds.get(type(value), str(value))
             raise ValueError(str(error).replace("{it}", f"{key}: {shown}")) from None
     return DrawnWorkload(**given)
 
