@@ -388,4 +388,11 @@ SOURCE: tuple[Mutation, ...] = (
         "    if _all_is_here(every):\n",
         tests=("tests/source/test_local.py::test_a_comparison_lets_go_of_what_it_has_brought_here",),
     ),
+    Mutation(
+        "collation: DuckDB takes other spellings for one value",
+        "engines/duckdb/adapter.py",
+        'return sa.collate(value, "C")',
+        "return value",
+        tests=("tests/release/test_collations.py::test_a_spelling_of_one_person_is_a_group_of_one",),
+    ),
 )

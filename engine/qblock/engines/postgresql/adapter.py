@@ -115,12 +115,14 @@ class PostgresqlAdapter(SqlAdapter):
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
         # A domain compares as the type that it is made of in the end.
         query = sa.text(
-            "WITH RECURSIVE made (number, name, type, modifier, base, base_modifier) AS ("
-            "SELECT attnum, attname, atttypid, atttypmod, atttypid, atttypmod FROM pg_attribute "
+            "WITH RECURSIVE made (number, name, type, modifier, folds, base, base_modifier) AS ("
+            "SELECT attnum, attname, atttypid, atttypmod, collname, atttypid, atttypmod FROM pg_attribute "
+            "LEFT JOIN pg_collation ON pg_collation.oid = attcollation AND NOT collisdeterministic "
             "WHERE attrelid = to_regclass(:name) AND attnum > 0 AND NOT attisdropped "
-            "UNION ALL SELECT number, name, type, modifier, typbasetype, typtypmod FROM made "
+            "UNION ALL SELECT number, name, type, modifier, folds, typbasetype, typtypmod FROM made "
             "JOIN pg_type ON oid = base WHERE typtype = 'd') "
-            "SELECT name, format_type(type, modifier), format_type(base, base_modifier) FROM made "
+            "SELECT name, format_type(type, modifier) || coalesce(' COLLATE ' || quote_ident(folds), ''), "
+            "format_type(base, base_modifier) FROM made "
             "JOIN pg_type ON oid = base WHERE typtype <> 'd' ORDER BY number"
         )
         return [_column(*row) for row in connection.execute(query, {"name": table.quoted})]
@@ -215,7 +217,8 @@ class PostgresqlAdapter(SqlAdapter):
             )
         if base.endswith("[]"):
             return sa.cast(sa.func.to_json(value), sa.Text)
-        return sa.cast(value, sa.Text)
+        text = sa.cast(value, sa.Text)
+        return self.bytewise(text) if " COLLATE " in of.type else text
 
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.collate(text, "C")
