@@ -221,6 +221,23 @@ def test_search_and_audit_need_no_temporary_table(reader: str, tmp_path: Path) -
         Release(job.write()).search()
 
 
+def test_a_login_whose_transactions_only_read_needs_none_either(
+    reader: str, postgresql_url: str, tmp_path: Path
+) -> None:
+    url = sa.make_url(reader)
+    change(postgresql_url, f"GRANT TEMPORARY, CREATE ON DATABASE {url.database} TO {url.username}")
+    change(postgresql_url, f"ALTER ROLE {url.username} SET default_transaction_read_only = on")
+    job = job_of(reader, tmp_path)
+    del job.settings["publish"]["url"]
+    assert Release(job.write()).search().chosen is not None
+    with pytest.raises(QblockError, match=r"is read-only .*; use the primary server, or ALTER ROLE \.\.\. SET"):
+        job.run()
+    job.set(search={"roll_up": "warehouse"})
+    lets = r"only reads \(ALTER ROLE .* SET default_transaction_read_only = off lets it make temporary tables\)"
+    with pytest.raises(InputError, match=lets):
+        Release(job.write()).search()
+
+
 def test_a_first_spec_of_such_a_login_publishes_a_file(reader: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("WAREHOUSE_URL", reader)
     init(reader, '"Clinic"."people"', tmp_path, sensitive=["disease"])

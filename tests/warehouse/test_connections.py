@@ -97,6 +97,8 @@ OTHERWISE = {
     "quote_all_identifiers": "on",
     "default_transaction_isolation": "serializable",
     "client_min_messages": "debug5",
+    "idle_in_transaction_session_timeout": "5s",
+    "idle_session_timeout": "5s",
 }
 VALUES = {
     "timestamptz": "TIMESTAMPTZ '2020-01-31 23:30:00+00'",

@@ -282,7 +282,8 @@ class PostgresqlWarehouse:
 
 
 RIGHTS = sa.text(
-    "SELECT pg_is_in_recovery() AS replica, CAST(current_user AS text) AS login, "
+    "SELECT pg_is_in_recovery() AS replica, current_setting('default_transaction_read_only') = 'on' AS only_reads, "
+    "CAST(current_user AS text) AS login, "
     "CAST(current_database() AS text) AS name, has_database_privilege(current_database(), :privilege) AS given, "
     "EXISTS (SELECT FROM pg_namespace WHERE nspname = :private AND has_schema_privilege(oid, 'CREATE')) AS has_private"
 )
@@ -293,11 +294,16 @@ def right_missing(url: sa.URL, privilege: str) -> str | None:
     nothing does."""
     with translated(PostgresqlAdapter(url)), postgresql_session.create_engine(url).connect() as connection:
         row = connection.execute(RIGHTS, {"privilege": privilege, "private": PRIVATE_SCHEMA}).mappings().one()
+    what = "temporary tables" if privilege == "TEMPORARY" else "schemas"
     if row["replica"]:
         return "the server is a replica, where nothing can be stored"
+    if row["only_reads"]:
+        return (
+            "the login only reads "
+            f"(ALTER ROLE {quote(row['login'])} SET default_transaction_read_only = off lets it make {what})"
+        )
     if row["given"] or (privilege == "CREATE" and row["has_private"]):
         return None
-    what = "temporary tables" if privilege == "TEMPORARY" else "schemas"
     return f"the login may make no {what} (GRANT {privilege} ON DATABASE {quote(row['name'])} TO {quote(row['login'])})"
 
 

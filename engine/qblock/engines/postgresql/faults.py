@@ -45,7 +45,9 @@ STATES = {
     "53300": "takes no more connections; run again when some have ended",
     "53400": "met a limit of its configuration (temp_file_limit); raise it",
     "57014": "cancelled the statement: a statement_timeout, or an administrator; raise the limit, or run again",
-    "25006": "is read-only; use the primary server",
+    "25006": "is read-only for this login; use the primary server, or ALTER ROLE ... SET "
+    "default_transaction_read_only = off",
+    "25P04": "ended a transaction for its transaction_timeout; ALTER ROLE ... SET transaction_timeout = 0",
     "P0001": "ran a function or trigger that raised an error; see what the view and its triggers call",
 }
 CLASSES = {

@@ -55,6 +55,9 @@ SETTINGS: dict[str, str] = {
     # No statement waits for ever behind somebody who holds a lock on a table: what readers may wait for has less
     # (`lock_waits`).
     "lock_timeout": "10min",
+    # A run decides between two statements, for minutes where the table is large; a client that hangs has an end, too.
+    "idle_in_transaction_session_timeout": "1h",
+    "idle_session_timeout": "1h",
     "client_min_messages": "error",
 }
 """Of every session, whatever the server, the database, the login or the environment has set."""
