@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from qblock.errors import InputError
 from qblock.models import BY_NAME, REGISTRY, Model, parameters_of
 from qblock.models.base import Kind, Parameter
+from qblock.models.examples import example
 from qblock.spec import PriorTable, PriorValues, Requirement, Spec, read_spec
 from qblock.spec.document import Scalar
 from qblock.spec.privacy import parameters, read_parameter, required
@@ -82,9 +84,11 @@ def test_every_model_says_what_it_lacks_and_what_it_does_not_know(model: type):
     needed = required(model)
     message = error(f"{model.name}: {{xyz: 1}}")
     assert f"xyz is not a parameter of {model.name}; valid: {', '.join(parameters(model))}" in message
-    assert not needed or f"{', '.join(needed)} is missing; write `{model.name}: {{{needed[0]}: ...," in message.replace(
-        "...}", "...,"
-    )
+    if needed:
+        line = re.search(rf"{', '.join(needed)} (?:is|are) missing; write `({model.name}: .*?)`", message)[1]
+        written, examples = (parameters_of(of) for of in (requirement(line).model, example(model)))
+        # Of the population the model itself knows nothing.
+        assert written == {**examples, **{name: written[name] for name in needed if name == "population"}}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,8 +11,10 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, get_args
 
+import yaml
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import is_pydantic_dataclass
+from pydantic.fields import FieldInfo
 
 from qblock.errors import InputError, choices
 from qblock.files import read_input
@@ -168,7 +171,7 @@ def _record(document: Document, item: Any) -> None:
     loc: Place = tuple(part for part in item["loc"] if not str(part).startswith("form:"))
     kind, context = item["type"], item.get("ctx", {})
     if kind == "missing":
-        document.wrong(loc[:-1], f"{loc[-1]} is missing; add `{loc[-1]}: ...`")
+        document.wrong(loc[:-1], f"{loc[-1]} is missing; add `{_line(item['loc'])}`")
     elif kind == "unexpected_keyword_argument":
         document.wrong(loc, f"unknown key; {choices(keys(item['loc'][:-1]), loc[-1])}")
     elif kind == "literal_error":
@@ -201,17 +204,30 @@ def _form(document: Document, loc: Place) -> str:
 
 def keys(loc: tuple[str | int, ...]) -> list[str]:
     """The keys that are valid at a location that pydantic reports; none where any name is."""
+    return list(_fields(loc))
+
+
+def _fields(loc: tuple[str | int, ...]) -> dict[str, FieldInfo]:
+    """The same, with what is said of each."""
     if loc == ("attributes",):
-        return []
+        return {}
     owners: list[Any] = [Spec]
     for part in loc[:1] + loc[2:] if loc[:1] == ("attributes",) else loc:
-        owners = [hint for owner in owners for hint in _inside(owner, part)]
+        if not isinstance(part, int):  # the place in a list
+            owners = [hint for owner in owners for hint in _inside(owner, part)]
     fields = [item for owner in owners for item in owner.__pydantic_fields__.items()]
-    return [info.alias or name for name, info in fields if name != "origin"]
+    return {info.alias or name: info for name, info in fields if name != "origin"}
 
 
-def _inside(owner: Any, part: str | int) -> list[Any]:
-    if isinstance(part, str) and part.startswith("form:"):
+def _line(loc: tuple[str | int, ...]) -> str:
+    """A line for a key that is missing, with an example of its value."""
+    name = str(loc[-1])
+    examples = _fields(loc[:-1])[name].examples or ["..."]
+    return yaml.safe_dump({name: examples[0]}, default_flow_style=True, sort_keys=False, width=math.inf).strip()[1:-1]
+
+
+def _inside(owner: Any, part: str) -> list[Any]:
+    if part.startswith("form:"):
         return [owner] if getattr(owner, "form", None) == part[5:] else []
     field = owner.__pydantic_fields__.get(part)
     return [] if field is None else _classes(field.annotation)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from qblock.canonical import decimal_text
 from qblock.errors import ParameterError, choices
 from qblock.models import BY_NAME, KAnonymity, Model
 from qblock.models.base import Kind, Parameter
@@ -242,7 +243,8 @@ def _values(
             document.wrong(path, str(error))
     missing = [name for name in needed if name not in given]
     if missing:
-        document.wrong(place, f"{', '.join(missing)} is missing; write {example(model)}")
+        are = "is" if len(missing) == 1 else "are"
+        document.wrong(place, f"{', '.join(missing)} {are} missing; write {example(model)}")
     return values
 
 
@@ -305,8 +307,11 @@ def _build(
 
 
 def example(model: type[Model]) -> str:
-    """How an entry of this model is written: `name: {parameters}`."""
-    return f"`{model.name}: {{{', '.join(f'{name}: ...' for name in required(model))}}}`"
+    """How an entry of this model is written: `name: {parameters}`, with a valid value of each."""
+    declared = {parameter.name: parameter.example for parameter in model.about.parameters}
+    values = {name: declared[name] for name in required(model)}
+    texts = (f"{name}: {decimal_text(v) if isinstance(v, Fraction) else v}" for name, v in values.items())
+    return f"`{model.name}: {{{', '.join(texts)}}}`"
 
 
 def read_prior(raw: Any) -> Prior | str:
