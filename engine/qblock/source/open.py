@@ -152,8 +152,8 @@ class SourceTable(Scan):
 
 
 NOBODY_LEFT = (
-    "nobody is left whom a version could show: everybody shown so far has left or withdrawn, and nobody new may come "
-    "in yet. `qblock retire SPEC` takes the view away"
+    "nobody is left whom a version could show: everybody shown so far has left or withdrawn, or shares a joint cell "
+    "with somebody who withdrew at once, and nobody new may come in yet. `qblock retire SPEC` takes the view away"
 )
 Admitted = Callable[[Session, sa.FromClause, dict[str, Column]], sa.FromClause]
 """Takes the source's table and gives what is released of it: that table, or a relation with the columns that a run
