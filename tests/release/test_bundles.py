@@ -329,5 +329,7 @@ def test_ranges_follow_the_values_there_are_and_move_nobody(make_job: MakeJob) -
     show(job, [*ages, *((f"n{i}", 39, value) for i, value in enumerate("abca"))])
     assert job.run().status in ("published", "unchanged")
     job.set(attributes={**attributes, "block": {"role": "quasi_identifier", "hierarchy": {"ranges": [5, 20]}}})
-    with pytest.raises(Refused, match="hierarchies were edited, which shows 29 units in another block"):
+    with pytest.raises(
+        Refused, match="hierarchies were edited, which shows 29 sets of people's records in another block"
+    ):
         job.run()

@@ -21,7 +21,7 @@ from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.versions.admission import Admission, ShownState, check_known_types
 from qblock.versions.crosswalk import Crosswalk, open_crosswalk
-from qblock.versions.explanation import refusal
+from qblock.versions.explanation import plural, refusal
 from qblock.versions.gate import Verdict, as_first, check, check_models, members_of
 from qblock.versions.pending.baseline import adopt_newest, begin_state
 from qblock.versions.pending.cohorts import cohort_maps
@@ -55,10 +55,10 @@ NO_STATE = (
 )
 AS_FIRST = "models that compare with the table's distribution use that of version {}, even for people who came since"
 OTHER_BLOCKS = (
-    "hierarchies were edited, which shows {} units in another block; nothing is published. With `count: entities` the "
-    "records of people cannot follow. Change the hierarchies back, or write {unprotected}"
+    "hierarchies were edited, which shows {} of people's records in another block; nothing is published. With `count: "
+    "entities` they cannot follow. Change the hierarchies back, or write {unprotected}"
 )
-EDITED = "hierarchies were edited, which shows {} people in another block: their joint cells are split"
+EDITED = "hierarchies were edited, which shows {} in another block: their joint cells are split"
 FAILED_WORDS = {
     "newcomers": "{} of newcomers failed: its people stay out for good, since topping them up until they pass would "
     "reveal their values",
@@ -187,7 +187,7 @@ class Batched:
         with open_crosswalk(self.store, session) as crosswalk:
             moved = units_moved(crosswalk, source, shown, state.node)
         if moved:
-            raise Refused(OTHER_BLOCKS.format(moved, unprotected=UNPROTECTED))
+            raise Refused(OTHER_BLOCKS.format(plural(moved, "set"), unprotected=UNPROTECTED))
 
     def _note(self, decision: Decision, uncovered: int) -> None:
         if uncovered:
@@ -265,7 +265,8 @@ class Batched:
         was asked before anything was decided."""
         release = self.spec.release
         moved = moved_people(crosswalk, candidate) if self.state is not None and not self.spec.bundles else {}
-        return Restart(EDITED.format(len(moved)), lambda own: refine(own, release, moved)) if moved else None
+        said = EDITED.format(plural(len(moved), "person"))
+        return Restart(said, lambda own: refine(own, release, moved)) if moved else None
 
     def _without_newcomers(self, crosswalk: Crosswalk, candidate: Candidate, verdict: Verdict) -> Restart | None:
         """A version that failed may pass without those whom none has shown; None where it is refused."""
