@@ -289,6 +289,14 @@ def sql_engine(url: str | sa.URL) -> sa.Engine:
     return sa.create_engine(parsed.set(drivername="postgresql+psycopg"), poolclass=sa.NullPool)
 
 
+COLLATION = """DO $$ BEGIN
+    CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+EXCEPTION WHEN feature_not_supported THEN  -- a PostgreSQL without ICU
+    CREATE COLLATION folded FROM "C";
+END $$"""
+"""Of PostgreSQL: `folded` takes texts for equal that differ in case."""
+
+
 def create_table(
     url: str,
     table_name: str,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from engines import COLLATION
 from integration.sources import execute
 
 from qblock.engines.registry import open_warehouse
@@ -79,11 +80,7 @@ def test_texts_that_repeat_and_texts_that_do_not_are_counted_by_row(warehouse: A
 FOLDED = {
     "duckdb": ["CREATE TABLE visits (word VARCHAR COLLATE NOCASE, address VARCHAR COLLATE NOCASE)"],
     "postgresql": [
-        """DO $$ BEGIN
-             CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-           EXCEPTION WHEN feature_not_supported THEN  -- a PostgreSQL without ICU
-             CREATE COLLATION folded FROM "C";
-           END $$""",
+        COLLATION,
         "CREATE TABLE visits (word text COLLATE folded, address text COLLATE folded)",
     ],
 }

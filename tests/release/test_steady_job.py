@@ -148,7 +148,7 @@ def test_where_nobody_would_be_left_it_says_so(make_job: MakeJob) -> None:
     """All have one cell, and somebody withdraws at once."""
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
     job.begin()
-    words = r"readers still see version 1, .* nobody is left .* shares a joint cell with .* `qblock retire"
+    words = r"readers still see version 1, .* nobody is left .* shares a joint cell .* `qblock retire SPEC` takes"
     with pytest.raises(Refused, match=words):
         erase(job.spec, ["p00"], now=True)
     job.change("DELETE FROM people")

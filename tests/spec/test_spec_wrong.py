@@ -66,7 +66,7 @@ WRONG = [
     (
         "{digits: 5}",
         "{cuts: {min_width: 5, low: 0}}",
-        "hierarchy.cuts: high is missing; add `high: 120`",
+        "6: attributes.zip_code.hierarchy.cuts: high is missing; add `high: 120`",
     ),
     ("{digits: 5}", "{cuts: {min_width: 5, lo: 0}}", "cuts.lo: unknown key; did you mean low? valid: start, min_width"),
     ("{digits: 5}", "{cuts: {min_width: 0, low: 0, high: 9}}", "cuts: min_width 0 is out of range; valid: above 0"),

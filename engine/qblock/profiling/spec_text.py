@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from qblock.engines.engine import database_file
@@ -20,7 +19,7 @@ from qblock.printable import printable
 from qblock.profiling.columns import LONGEST_KEY, OPEN, Proposal, file_name
 from qblock.profiling.people import Entity, meaning
 from qblock.spec.sections import SINCE_NAME, WEIGHTS_NAME
-from qblock.spec.written import key_text, value_text
+from qblock.spec.written import flow, key_text, value_text
 
 URL = "${WAREHOUSE_URL}"
 OTHER_NAMES = {WEIGHTS_NAME: "share_present", SINCE_NAME: "shown_since"}
@@ -42,13 +41,13 @@ def source_of_table(
     hint = [] if is_file else ["# The URL stays in the environment, so that no password is written down."]
     source = {"url": shown, "table": _table_text(table)}
     if where is None:
-        return [*hint, f"source: {_flow(source)}"]
-    return [*hint, "source:", *(f"  {name}: {_flow(value)}" for name, value in source.items()), *_where(why, where)]
+        return [*hint, f"source: {flow(source)}"]
+    return [*hint, "source:", *(f"  {name}: {flow(value)}" for name, value in source.items()), *_where(why, where)]
 
 
 def _where(why: Sequence[str], where: str) -> list[str]:
     """The lines of a condition, with what it is for."""
-    return [*(f"  # {_plain(sentence)}." for sentence in why), f"  where: {_flow(where.replace('$', '$$'))}"]
+    return [*(f"  # {_plain(sentence)}." for sentence in why), f"  where: {flow(where.replace('$', '$$'))}"]
 
 
 def source_of_files(
@@ -57,7 +56,7 @@ def source_of_files(
     """The lines of a spec in `directory` that name files. path: as somebody in the working directory names them; types:
     of the columns of CSV files that are no texts; why, where: as of `source_of_table`."""
     shown = path if os.path.isabs(path) else os.path.relpath(path, directory)
-    file = _flow({"file": shown.replace("$", "$$")})
+    file = flow({"file": shown.replace("$", "$$")})
     restricted = [] if where is None else _where(why, where)
     if not types:
         return ["source:", f"  {file[1:-1]}", *restricted] if restricted else [f"source: {file}"]
@@ -116,7 +115,7 @@ def spec_text(
     context = template.new_context(
         {
             "OPEN": OPEN,
-            "flow": _flow,
+            "flow": flow,
             "name": file_name(title),
             "source": list(source),
             "entity": _entity_lines(entity),
@@ -154,13 +153,13 @@ def column_text(p: Proposal, *, open_: bool = False) -> ColumnText:
     requirement = _requirement(p, open_=open_)
     if open_:
         entry = {**p.entry, "role": OPEN} if isinstance(p.entry, dict) else OPEN
-        line = f"  {name}: {_flow(entry)}  # {'sensitive? ' * (p.role != 'decide')}{reason}"
+        line = f"  {name}: {flow(entry)}  # {'sensitive? ' * (p.role != 'decide')}{reason}"
     elif p.role == "decide":
-        line = f"  # {_plain(name)}: {_flow(p.entry)}  # decide: {reason}"
+        line = f"  # {_plain(name)}: {flow(p.entry)}  # decide: {reason}"
     elif p.entry is None:
         line = f"  # {_plain(name)}: left out  # {reason}"
     else:
-        line = f"  {name}: {_flow(p.entry)}  # {reason}"
+        line = f"  {name}: {flow(p.entry)}  # {reason}"
     return ColumnText(line, requirement, open_, p.of_ranges and "labels" in p.form)
 
 
@@ -169,7 +168,7 @@ def _requirement(p: Proposal, *, open_: bool) -> str:
     if p.role != "sensitive" or p.profile.distinct < 2:
         return ""
     parameters = {"l": min(3, p.profile.distinct), "sensitive": p.name.replace("$", "$$")}
-    return f"  - distinct_l_diversity: {_flow(parameters)}{'  # if it is sensitive' * open_}\n"
+    return f"  - distinct_l_diversity: {flow(parameters)}{'  # if it is sensitive' * open_}\n"
 
 
 def _entity_lines(entity: Entity) -> list[str]:
@@ -194,11 +193,6 @@ def _key(name: str) -> str:
     """A column name as a key of the spec."""
     text = key_text(name)
     return f"? {text}\n  " if len(text) > LONGEST_KEY else text
-
-
-def _flow(value: Any) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6).strip()
-    return text.removesuffix("\n...").strip()
 
 
 def _table_text(table: TableName) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, get_args
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import is_pydantic_dataclass
 from pydantic.fields import FieldInfo
@@ -27,6 +25,7 @@ from qblock.spec.sections import ROLES
 from qblock.spec.source_file import read_source_file
 from qblock.spec.sources import FORMS, Published
 from qblock.spec.urls import has_password
+from qblock.spec.written import flow
 
 ADAPTER = TypeAdapter(Spec)
 OPEN = "???"
@@ -223,7 +222,7 @@ def _line(loc: tuple[str | int, ...]) -> str:
     """A line for a key that is missing, with an example of its value."""
     name = str(loc[-1])
     examples = _fields(loc[:-1])[name].examples or ["..."]
-    return yaml.safe_dump({name: examples[0]}, default_flow_style=True, sort_keys=False, width=math.inf).strip()[1:-1]
+    return f"{name}: {flow(examples[0])}"
 
 
 def _inside(owner: Any, part: str) -> list[Any]:

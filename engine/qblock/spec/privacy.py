@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from qblock.canonical import decimal_text
 from qblock.errors import ParameterError, choices
 from qblock.models import BY_NAME, KAnonymity, Model
 from qblock.models.base import Kind, Parameter
@@ -25,12 +24,20 @@ from qblock.spec.fields import (
     exact_number,
     flag_of,
     null_or_text,
+    plain_number,
     table_name,
     table_parts,
     text_of,
     whole_number,
 )
+from qblock.spec.written import flow
 
+EXAMPLES: dict[Kind, Any] = {
+    "prior": "uniform",
+    "population": {"table": "census.people"},
+    "predicates": "singletons",
+}
+"""Of the kinds that a spec writes in forms of its own."""
 GUARD_KEYS = ("table", "entity", "value", "group")
 GUARDED = "guarded"
 """What the parameter `predicates` of a model is where a table lists them per person."""
@@ -308,10 +315,20 @@ def _build(
 
 def example(model: type[Model]) -> str:
     """How an entry of this model is written: `name: {parameters}`, with a valid value of each."""
-    declared = {parameter.name: parameter.example for parameter in model.about.parameters}
-    values = {name: declared[name] for name in required(model)}
-    texts = (f"{name}: {decimal_text(v) if isinstance(v, Fraction) else v}" for name, v in values.items())
-    return f"`{model.name}: {{{', '.join(texts)}}}`"
+    known = parameters(model)
+    return f"`{model.name}: {flow({name: example_of(known[name]) for name in required(model)})}`"
+
+
+def example_of(declared: Parameter) -> Any:
+    """A valid value of a parameter as a spec has it."""
+    value = EXAMPLES.get(declared.kind, declared.example)
+    if isinstance(declared.valid, tuple):
+        return value if value in declared.valid else declared.valid[0]
+    if isinstance(value, tuple | list):
+        return [str(item) for item in value]
+    if isinstance(value, Fraction):
+        return plain_number(value)
+    return value
 
 
 def read_prior(raw: Any) -> Prior | str:

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Any
 
 from qblock.models import REGISTRY, Model, Range
-from qblock.models.base import Kind, Parameter
+from qblock.models.base import Parameter
 from qblock.spec.checks import NULLS, OF_THRESHOLD, ONLY
-from qblock.spec.fields import closed_object, described, limits, plain_number
+from qblock.spec.fields import closed_object, described, limits
 from qblock.spec.load import ADAPTER
-from qblock.spec.privacy import KINDS, TABLE, parameters, required
+from qblock.spec.privacy import KINDS, TABLE, example_of, parameters, required
 from qblock.spec.sections import ROLES
 from qblock.spec.source_file import ALSO, WORDS
 
 Schema = dict[str, Any]
 
-EXAMPLES: dict[Kind, Any] = {
-    "prior": "uniform",
-    "population": {"table": "census.people"},
-    "predicates": "singletons",
-}
-"""Of the kinds that a spec writes in forms of its own."""
 PARAMETERS: dict[str, str] = {
     "k": "how many people look the same",
     "l": "how diverse the sensitive values of people who look the same are",
@@ -107,19 +100,7 @@ def model_schema(model: type[Model]) -> Schema:
 def _parameter(declared: Parameter) -> Schema:
     known = PARAMETERS.get(declared.name, f"the parameter {declared.name}")
     valid = f": {declared.valid.text(declared.name)}" if isinstance(declared.valid, Range) else ""
-    return described(_values_of(declared), f"{known[0].upper()}{known[1:]}{valid}.", _example(declared))
-
-
-def _example(declared: Parameter) -> Any:
-    """A valid value as a spec has it."""
-    value = EXAMPLES.get(declared.kind, declared.example)
-    if isinstance(declared.valid, tuple):
-        return value if value in declared.valid else declared.valid[0]
-    if isinstance(value, tuple | list):
-        return [str(item) for item in value]
-    if isinstance(value, Fraction):
-        return plain_number(value)
-    return value
+    return described(_values_of(declared), f"{known[0].upper()}{known[1:]}{valid}.", example_of(declared))
 
 
 def _values_of(declared: Parameter) -> Schema:

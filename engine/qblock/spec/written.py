@@ -1,12 +1,20 @@
-"""Names as a spec has them: what YAML, and then the spec, reads back as the name, on one line."""
+"""Names and values as a spec has them, on one line: what YAML, and then the spec, reads back as the same."""
 
 from __future__ import annotations
 
+import math
 import re
+from typing import Any
 
 import yaml
 
 PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+
+
+def flow(value: Any) -> str:
+    """A value as YAML in one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=math.inf).strip()
+    return text.removesuffix("\n...").strip()
 
 
 def key_text(name: str) -> str:

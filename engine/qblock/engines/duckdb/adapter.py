@@ -35,6 +35,8 @@ COLLATED = (
     "WHERE NOT internal) AS written WHERE contains(lower(sql), 'collate')"
 )
 """Whether any table or view of the session names a collation."""
+COLLATION = "VARCHAR COLLATE "
+"""How the type of a column with one begins."""
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(
         ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
@@ -112,21 +114,25 @@ class DuckdbAdapter(SqlAdapter):
             f"SELECT column_name, data_type, ({COLLATED}) FROM duckdb_columns() WHERE {self._there(table)} "
             f"AND table_name = {quote_text(table.name)} ORDER BY column_index"
         ).all()
-        types = self._with_collations(connection, table) if rows and rows[0][2] else {}
+        texts = [name for name, type_, collated in rows if collated and type_ == "VARCHAR"]
+        types = self._with_collations(connection, table, texts) if texts else {}
         return [_column(name, types.get(name, type_)) for name, type_, _ in rows]
 
-    def _with_collations(self, connection: sa.Connection, table: TableName) -> dict[str, str]:
+    def _with_collations(self, connection: sa.Connection, table: TableName, texts: Sequence[str]) -> dict[str, str]:
         """The types of text columns that have a collation, which only the statement of a table says."""
         from sqlglot import exp, parse_one
 
         copy = "qblock_collations"
-        source = f"{self.prefix(table.schema)}.{quote(table.name)}" if self.prefix(table.schema) else quote(table.name)
-        connection.exec_driver_sql(f"CREATE OR REPLACE TEMPORARY TABLE {copy} AS SELECT * FROM {source} LIMIT 0")
+        rows = sa.table(quoted_name(table.name, quote=True), schema=self.prefix(table.schema))
+        columns = [sa.column(quoted_name(name, quote=True), sa.Text) for name in texts]
+        empty = sa.select(*columns).select_from(rows).where(sa.false())
+        sql = empty.compile(connection)
+        connection.exec_driver_sql(f"CREATE OR REPLACE TEMPORARY TABLE {copy} AS {sql}")
         written = f"SELECT sql FROM duckdb_tables() WHERE temporary AND table_name = '{copy}'"
         statement = parse_one(connection.exec_driver_sql(written).scalar_one(), dialect="duckdb")
         connection.exec_driver_sql(f"DROP TABLE {copy}")
-        columns = ((column, column.find(exp.CollateColumnConstraint)) for column in statement.find_all(exp.ColumnDef))
-        return {column.name: f"VARCHAR COLLATE {of.this.sql()}" for column, of in columns if of is not None}
+        parsed = ((column, column.find(exp.CollateColumnConstraint)) for column in statement.find_all(exp.ColumnDef))
+        return {column.name: f"{COLLATION}{of.this.sql()}" for column, of in parsed if of is not None}
 
     def _there(self, table: TableName) -> str:
         """In the table's schema. In the statement: to bind a parameter the driver imports pandas."""
@@ -238,7 +244,7 @@ class DuckdbAdapter(SqlAdapter):
             return sa.func.regexp_replace(sa.cast(value, sa.Text), _literal(" month"), _literal(" mon"))
         if of.type.endswith("]"):
             return sa.cast(sa.func.to_json(value), sa.Text)
-        if " COLLATE " in of.type:
+        if of.type.startswith(COLLATION):
             return sa.collate(value, "C")
         return sa.cast(value, sa.Text)
 

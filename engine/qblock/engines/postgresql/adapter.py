@@ -115,14 +115,14 @@ class PostgresqlAdapter(SqlAdapter):
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
         # A domain compares as the type that it is made of in the end.
         query = sa.text(
-            "WITH RECURSIVE made (number, name, type, modifier, folds, base, base_modifier) AS ("
+            "WITH RECURSIVE based (number, name, type, modifier, folding, base, base_modifier) AS ("
             "SELECT attnum, attname, atttypid, atttypmod, collname, atttypid, atttypmod FROM pg_attribute "
             "LEFT JOIN pg_collation ON pg_collation.oid = attcollation AND NOT collisdeterministic "
             "WHERE attrelid = to_regclass(:name) AND attnum > 0 AND NOT attisdropped "
-            "UNION ALL SELECT number, name, type, modifier, folds, typbasetype, typtypmod FROM made "
+            "UNION ALL SELECT number, name, type, modifier, folding, typbasetype, typtypmod FROM based "
             "JOIN pg_type ON oid = base WHERE typtype = 'd') "
-            "SELECT name, format_type(type, modifier) || coalesce(' COLLATE ' || quote_ident(folds), ''), "
-            "format_type(base, base_modifier) FROM made "
+            "SELECT name, format_type(type, modifier) || coalesce(' COLLATE ' || quote_ident(folding), ''), "
+            "format_type(base, base_modifier) FROM based "
             "JOIN pg_type ON oid = base WHERE typtype <> 'd' ORDER BY number"
         )
         return [_column(*row) for row in connection.execute(query, {"name": table.quoted})]
