@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import time
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -81,7 +82,7 @@ def test_only_the_columns_that_are_named_are_looked_at_and_returned() -> None:
     [
         (pd.DataFrame([[1, 2, 3]], columns=["a", "a", "s"]), "the data frame has 2 columns named 'a'"),
         (pd.DataFrame({"a": [1], "A": [2], "s": [3]}), "the columns 'a' and 'A' differ by case alone"),
-        (pd.DataFrame({"a": [[1]], "A": [1], "s": ["x"]}), "column a has the type list"),
+        (pd.DataFrame({"a": [[None]], "A": [1], "s": ["x"]}), "column a has the type list"),
         (pd.DataFrame({"a": ["secret", 1], "A": 1, "s": "x"}), "column a (object) holds values that have no one type"),
         (pd.DataFrame({"a": [1j], "A": 1, "s": "x"}), "column a (complex128) holds values that have no one type"),
         (pd.DataFrame({"a": [pd.Period("2026-02")], "A": 1, "s": "x"}), "column a has the type extension"),
@@ -94,6 +95,20 @@ def test_columns_that_cannot_be_told_apart_or_compared(frame: pd.DataFrame, said
         anonymize(frame, *names)
     assert said in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_uuids_say_who_a_row_is_about_and_lists_have_a_profile() -> None:
+    frame = pd.DataFrame(
+        {"who": [UUID(int=i // 2) for i in range(8)], "a": [1, 2] * 4, "s": ["x", "y"] * 4, "tags": [["p"], ["q"]] * 4}
+    )
+    for table in (frame, pa.Table.from_pandas(frame)):
+        found = qblock.profile(table)
+        assert (found.entity.column, found.entity.count) == ("who", "entities")
+        assert [column.distinct for column in found.columns] == [4, 2, 2, 2]
+    people = qblock.anonymize(
+        frame, {"a": "suppress"}, ["s"], entity="who", count="entities", privacy=[{"k_anonymity": {"k": 4}}]
+    )
+    assert people.guarantees[0].values[0].value == 4
 
 
 def test_names_that_are_no_text() -> None:

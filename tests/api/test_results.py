@@ -180,6 +180,12 @@ def test_what_is_not_used_is_not_imported(code: str, without: tuple[str, ...]) -
     assert not set(without) & set(ran.stdout.split())
 
 
+def test_a_spec_is_proposed_of_files_of_this_machine_alone() -> None:
+    for data in ("https://host/a.csv", "s3://bucket/*.parquet", "file:///a.csv"):
+        with pytest.raises(qblock.InputError, match="files of a network are not read; copy them to this machine"):
+            qblock.propose_spec(data)
+
+
 def test_paths_urls_and_tables(tmp_path: Path) -> None:
     FRAME.to_parquet(tmp_path / "a.parquet")
     assert qblock.audit(str(tmp_path / "a.parquet"), ["age"]).rows == qblock.audit(tmp_path / "a.parquet", ["age"]).rows

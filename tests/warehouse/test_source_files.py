@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import pyarrow as pa
@@ -16,11 +20,12 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.engines import source_files
-from qblock.engines.copied import CopiedWarehouse
+from qblock.engines.copied import CopiedWarehouse, Tabular
 from qblock.engines.source_files import FileTable
-from qblock.engines.tables import SourceFacts, TableName
+from qblock.engines.tables import SourceFacts
 from qblock.errors import InputError, QblockError
 from qblock.spec.source_file import column_type
+from qblock.tables.frames import FrameTable
 
 Rows = list[tuple[Any, ...]]
 
@@ -30,12 +35,19 @@ def read(
 ) -> tuple[Rows, list[str], SourceFacts | None]:
     """The rows and the engine's types of the copy, and what is recorded of the files."""
     table = FileTable(name, folder, "spec:3", {c: column_type(t) for c, t in (types or {}).items()})
+    return copied(table, columns, rows=rows)
+
+
+def copied(
+    table: Tabular, columns: Sequence[str], *, rows: bool = True, as_text: bool = False
+) -> tuple[Rows, list[str], SourceFacts | None]:
     opened = CopiedWarehouse(table, dict.fromkeys(columns, "spec:4"), rows=rows)
     try:
         with opened.snapshot() as session:
-            there = session.columns(TableName(None, name))
+            there = session.columns(table.home)
             assert list(there) == list(columns)
-            found = session.fetch(sa.select(*session.relation(TableName(None, name)).c))
+            values = session.relation(table.home).c
+            found = session.fetch(sa.select(*(sa.cast(value, sa.Text) if as_text else value for value in values)))
             return list(zip(*found.to_pydict().values(), strict=True)), [c.type for c in there.values()], opened.facts
     finally:
         opened.close()
@@ -51,6 +63,16 @@ def refused(folder: Path, name: str, *columns: str, error: type[QblockError] = I
 
 def write(folder: Path, name: str, content: str | bytes) -> None:
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def paste(command: str, folder: Path) -> None:
+    """Run a line of a message as it is, in a shell in the folder."""
+    program = folder / "bin" / "duckdb"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nimport sys, duckdb\n_, c, sql = sys.argv\nduckdb.sql(sql)\n")
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(command, shell=True, check=True, cwd=folder, timeout=60, env={**os.environ, "PATH": path})
 
 
 def test_csv_is_text_unless_types_are_given(tmp_path: Path) -> None:
@@ -169,19 +191,55 @@ def test_parquet_of_every_scalar_type(tmp_path: Path) -> None:
     assert [row[6] for row in found] == [2**63, None, 1]
 
 
+UUIDS = pa.array([UUID(int=1).bytes, None], pa.binary(16))
+
+
+@pytest.mark.parametrize(
+    ("column", "type_"),
+    [
+        (pa.ExtensionArray.from_storage(pa.uuid(), UUIDS), "UUID"),
+        (pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', None])), "JSON"),
+        (pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None], pa.int8())), "BOOLEAN"),
+        (UUIDS, "BLOB"),
+        (pa.array([b"a", None], pa.large_binary()), "BLOB"),
+        (pa.array([b"a", None], pa.binary_view()), "BLOB"),
+        (pa.array([[1, 2], None]), "BIGINT[]"),
+        (pa.array([[1, 2], None], pa.list_(pa.int64(), 2)), "BIGINT[2]"),
+        (pa.array([["a"], None], pa.large_list(pa.string())), "VARCHAR[]"),
+        (pa.array([{"a": 1}, None]), "STRUCT(a BIGINT)"),
+        (pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())), "MAP(VARCHAR, BIGINT)"),
+    ],
+    ids=lambda value: str(getattr(value, "type", value)),
+)
+def test_what_the_database_has_as_a_type_is_read_from_frames_and_parquet(
+    tmp_path: Path, column: pa.Array, type_: str
+) -> None:
+    """As tables of DuckDB have them; a column that is not named does not matter either way."""
+    table = pa.table({"x": column, "y": [1, 2]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with duckdb.connect() as connection:
+        connection.register("t", table)
+        expected = connection.sql("SELECT CAST(x AS VARCHAR) FROM t").fetchall()
+    for source in (FrameTable(table), FileTable("a.parquet", tmp_path, "spec:3")):
+        assert copied(source, ["x"], as_text=True)[:2] == (expected, [type_])
+
+
 @pytest.mark.parametrize(
     "column",
     [
-        pa.array([[1]]),
-        pa.array([{"a": 1}]),
         pa.array([1], pa.decimal256(50, 2)),
-        pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        pa.array([[1]], pa.list_(pa.decimal256(50, 2))),
+        pa.array([[None]]),
+        pa.array([{}], pa.struct([])),
+        pa.array([{"a": ["a"]}], pa.struct([("a", pa.list_(pa.dictionary(pa.int8(), pa.string())))])),
     ],
+    ids=lambda column: str(column.type),
 )
-def test_columns_that_hold_no_single_values_are_refused(tmp_path: Path, column: pa.Array) -> None:
-    pq.write_table(pa.table({"x": column, "y": [1]}), tmp_path / "a.parquet")
-    assert "column x has the type" in refused(tmp_path, "a.parquet", "x")
-    assert read(tmp_path, "a.parquet", "y")[0] == [(1,)]
+def test_columns_whose_values_cannot_be_compared_are_refused(tmp_path: Path, column: pa.Array) -> None:
+    table = pa.table({"x": column, "y": [1]})
+    with pytest.raises(InputError, match=r"column x has the type .*, whose values cannot be compared"):
+        copied(FrameTable(table), ["x"])
+    assert copied(FrameTable(table), ["y"])[0] == [(1,)]
 
 
 def test_nanoseconds_of_a_zoned_time_are_not_cut_off(tmp_path: Path) -> None:
@@ -201,9 +259,10 @@ def test_a_pattern_names_files_in_order_and_all_have_the_columns(tmp_path: Path)
     assert (found, types) == ([(1, "a"), (2, None)], ["BIGINT", "VARCHAR"])
     assert facts is not None
     assert [file.name for file in facts.files] == ["s-1.parquet", "s-2.parquet"]
-    assert refused(tmp_path, "[st]-*.parquet", "x", "y") == (
-        "column x has the type int64 in s-1.parquet and int32 in t-1.parquet; write one type"
-    )
+    said = refused(tmp_path, "[st]-*.parquet", "x", "y")
+    assert said.startswith("column x has the type int64 in s-1.parquet and int32 in t-1.parquet; write one type: ")
+    paste(said.split("write one type: ")[1], tmp_path)
+    assert read(tmp_path, "all.parquet", "x", "y")[:2] == ([(1, "a"), (2, None), (1, "a")], ["BIGINT", "VARCHAR"])
     assert refused(tmp_path, "[su]-*.parquet", "x", "y").startswith("spec:4: u-1.parquet has no column 'y'")
 
 
@@ -225,13 +284,44 @@ def test_what_is_at_the_path_is_looked_at_before_it_is_opened(tmp_path: Path) ->
     write(tmp_path, "broken.parquet", "secret")
     for name, said in {
         "pipe.csv": "is a pipe (FIFO)",
-        "folder.csv": "is a folder",
+        "folder.csv": "spec:3: folder.csv is a folder; name files that end in .parquet or .csv; it has none",
         "gone.csv": "is a link to a file that does not exist",
         "missing.csv": "the file",
         "missing-*.csv": "no file matches missing-*.csv; relative paths start at",
         "broken.parquet": "broken.parquet cannot be read: it is damaged",
     }.items():
         assert said in refused(tmp_path, name, "x"), name
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "better"),
+    [
+        ("semicolons.csv", "x;y\n1,5;\n", "all.csv"),
+        ("tabs.csv", "x\ty\n1,5\t\n", "all.csv"),
+        ("tabs.tsv", "x\ty\n1,5\t\n", "all.csv"),
+        ('$(touch all.csv)`x`\'\\"y".csv', "x|y\n1,5|\n", "all.csv"),
+        ("rows.jsonl", '{"x": "1,5", "y": null}\n', "all.parquet"),
+        ("windows.csv", 'x,y\n"1,5",\xe9\n'.encode("latin-1"), "utf8.csv"),
+        ("late.csv", ("x,y\n" + '"1,5",\n' * 9000 + '"1,5",\xe9\n').encode("latin-1"), "utf8.csv"),
+        ("excel.csv", 'x,y\n"1,5",\n'.encode("utf-16"), "utf8.csv"),
+    ],
+)
+def test_a_file_of_another_form_is_refused_with_a_command_that_writes_it_anew(
+    tmp_path: Path, name: str, content: str | bytes, better: str
+) -> None:
+    write(tmp_path, name, content)
+    said = refused(tmp_path, name, "x", "y")
+    paste(said[re.search(r"(duckdb|iconv) -", said).start() :], tmp_path)  # type: ignore[union-attr]
+    assert set(read(tmp_path, better, "x")[0]) == {("1,5",)}
+
+
+def test_a_folder_is_refused_with_the_pattern_of_its_files(tmp_path: Path) -> None:
+    for inner in ("parts.parquet", "by/year=2020"):
+        (tmp_path / inner).mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1]}), tmp_path / inner / "part-0.parquet")
+    for folder, pattern in {"parts.parquet": "parts.parquet/*.parquet", "by": "by/*/*.parquet"}.items():
+        assert refused(tmp_path, folder, "x") == f"spec:3: {folder} is a folder; name its files: {pattern}"
+        assert read(tmp_path, pattern, "x")[0] == [(1,)]
 
 
 @pytest.mark.parametrize(("one", "other"), [("x", "X"), ("é", "É")])
@@ -291,10 +381,7 @@ def test_a_column_in_the_names_of_folders_is_not_lost(tmp_path: Path, ending: st
     partitions(tmp_path, ending, "x")
     said = refused(tmp_path, pattern.format(ending), "x")
     assert "the column year is in the names of folders and not in the files" in said
-    statement = said.split('duckdb -c "')[1].rstrip('"')
-    with duckdb.connect() as connection:
-        connection.execute(f"SET file_search_path = '{tmp_path}'")
-        connection.execute(statement.replace("'all.parquet'", f"'{tmp_path / 'all.parquet'}'"))
+    paste(said.split("Write one file: ")[1], tmp_path)
     assert {str(year) for year, _ in read(tmp_path, "all.parquet", "year", "x")[0]} == {"2020", "2021"}
 
 

@@ -24,10 +24,10 @@ SCALARS = (
     pa.types.is_duration,
     pa.types.is_null,
     pa.types.is_string,
-    pa.types.is_large_string,
     pa.types.is_binary,
-    pa.types.is_large_binary,
 )
+EXTENSIONS = ("arrow.uuid", "arrow.json", "arrow.bool8")
+"""Those of Arrow's own extension types that the database knows."""
 
 
 MANY = 100_000
@@ -45,21 +45,33 @@ def whole_numbers(values: NDArray[Any] | Sequence[int | None]) -> pa.Array:
 
 
 def taken_type(type_: pa.DataType) -> pa.DataType | None:
-    """The type that a column is copied in; None for one that holds more than single values, or is not known."""
+    """The type that a column is copied in; None for one that the database does not know."""
     if pa.types.is_dictionary(type_):
         return taken_type(type_.value_type)
     if pa.types.is_decimal(type_):
         return pa.decimal128(type_.precision, type_.scale) if type_.precision <= DIGITS else None
     if type_ == pa.float16():
         return pa.float32()
-    if type_ == pa.string_view():
+    if type_ in (pa.string_view(), pa.large_string()):
         return pa.string()
     if type_ == pa.date64():
         return pa.date32()
+    if type_ in (pa.binary_view(), pa.large_binary()) or pa.types.is_fixed_size_binary(type_):
+        return pa.binary()
     if pa.types.is_timestamp(type_) and type_.tz is not None:
         # The database would cut nanoseconds off without a word.
         return pa.timestamp(MICROSECONDS, type_.tz)
+    if isinstance(type_, pa.BaseExtensionType):
+        return type_ if type_.extension_name in EXTENSIONS else None
+    if pa.types.is_nested(type_):
+        return type_ if _is_whole(type_) else None
     return type_ if any(is_one(type_) for is_one in SCALARS) else None
+
+
+def _is_whole(type_: pa.DataType) -> bool:
+    """Whether lists, structs or maps hold nothing that would have to be converted."""
+    inner = [type_.field(i).type for i in range(type_.num_fields)]
+    return bool(inner) and all(taken_type(part) == part and not pa.types.is_null(part) for part in inner)
 
 
 def taken_schema(fields: Iterable[pa.Field], what: str) -> pa.Schema:
@@ -69,8 +81,8 @@ def taken_schema(fields: Iterable[pa.Field], what: str) -> pa.Schema:
         type_ = taken_type(field.type)
         if type_ is None:
             raise InputError(
-                f"{what}: column {field.name} has the type {field.type}, which holds no single values that could be "
-                "compared; convert it to text, a number or a date"
+                f"{what}: column {field.name} has the type {field.type}, whose values cannot be compared; convert it "
+                "to text, a number or a date"
             )
         columns.append(pa.field(field.name, type_))
     return pa.schema(columns)
@@ -104,23 +116,3 @@ def _decoded(column: pa.DictionaryArray) -> pa.Array:
     if values.type == pa.string_view():
         column = pa.DictionaryArray.from_arrays(column.indices, values.cast(pa.string()))
     return column.dictionary_decode()
-
-
-def common_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
-    """The schema of several files, each with its name, that have the same columns.
-
-    Raises InputError where a column has different types; in a file in which it is NULL throughout it may have none.
-    """
-    result = []
-    for position, first in enumerate(schemas[0][1]):
-        types: dict[pa.DataType, str] = {}
-        for what, schema in schemas:
-            types.setdefault(schema.field(position).type, what)
-        typed = {type_: what for type_, what in types.items() if not pa.types.is_null(type_)}
-        if len(typed) > 1:
-            (left, here), (right, there) = list(typed.items())[:2]
-            raise InputError(
-                f"column {first.name} has the type {left} in {here} and {right} in {there}; write one type"
-            )
-        result.append(pa.field(first.name, next(iter(typed or types))))
-    return pa.schema(result)

@@ -3,12 +3,14 @@ recorded of them."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import glob
 import hashlib
 import io
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
@@ -18,8 +20,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from qblock.engines.arrow import common_schema, taken, taken_schema
+from qblock.engines.arrow import taken, taken_schema
 from qblock.engines.copied import check_names, no_column
+from qblock.engines.quoting import quote_text
 from qblock.engines.tables import FileFacts, SourceFacts, TableName
 from qblock.errors import InputError, QblockError
 from qblock.files import open_input
@@ -35,6 +38,8 @@ ROW = re.compile(r"Row #([0-9]+)")
 WIDTH = re.compile(r"Expected ([0-9]+) columns?, got ([0-9]+)")
 ROWS = 1 << 16
 """Of a batch."""
+SHELL = re.compile(r'["$`]|\\(?=[\\"$`])')
+"""What a shell would not leave as it is between double quotes."""
 
 
 class Csv:
@@ -47,7 +52,7 @@ class Csv:
         try:
             header = next(csv.reader(text), [])
         except UnicodeDecodeError:
-            raise InputError(f"{what} is not UTF-8; save the file as UTF-8") from None
+            raise InputError(f"{what} {_not_utf8(file, what)}") from None
         except csv.Error:
             raise InputError(f"{what}: the first line cannot be read as the names of columns; correct it") from None
         finally:
@@ -56,7 +61,11 @@ class Csv:
         if not header:
             raise InputError(f"{what} is empty, or its first line is; it must name the columns")
         if len(header) == 1 and (other := next((sign for sign in ";\t|" if sign in header[0]), None)):
-            raise InputError(f"{what}: its columns are not separated by commas but by {other!r}; write it with commas")
+            reader = f"read_csv({quote_text(what)}, delim = {other!r}, all_varchar = true)"
+            raise InputError(
+                f"{what}: its columns are not separated by commas but by {other!r}; write it with commas: "
+                f"{_written_anew(reader, '.csv')}"
+            )
         return header
 
     @staticmethod
@@ -83,7 +92,7 @@ class Csv:
                 ),
             )
         except pa.ArrowInvalid as error:
-            raise _wrong(error, what) from None
+            raise _wrong(error, file, what) from None
 
 
 def _check_quotes(file: BufferedReader, what: str) -> None:
@@ -102,7 +111,7 @@ def _reading() -> pc.ReadOptions:
     return pc.ReadOptions(use_threads=False, block_size=BLOCK)
 
 
-def _wrong(error: pa.ArrowInvalid, what: str) -> InputError:
+def _wrong(error: pa.ArrowInvalid, file: BufferedReader, what: str) -> InputError:
     """The library's own text quotes the row."""
     text = str(error)
     row, width = ROW.search(text), WIDTH.search(text)
@@ -110,8 +119,22 @@ def _wrong(error: pa.ArrowInvalid, what: str) -> InputError:
     if width:
         return InputError(f"{where} has {width[2]} columns, and the header has {width[1]}; correct the file")
     if "UTF" in text:
-        return InputError(f"{where} is not UTF-8; save the file as UTF-8")
+        return InputError(f"{where} {_not_utf8(file, what)}")
     return InputError(f"{where} cannot be read as CSV (is a row longer than {BLOCK >> 20} MB?)")
+
+
+def _not_utf8(file: BufferedReader, what: str) -> str:
+    file.seek(0)
+    wide = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    code, guess = ("UTF-16", "") if wide else ("WINDOWS-1252", ". If it comes from Windows")
+    command = f"iconv -f {code} -t UTF-8 {shlex.quote(what)} > utf8.csv"
+    return f"is not UTF-8; save the file as UTF-8{guess}: {command}"
+
+
+def _written_anew(reader: str, ending: str) -> str:
+    """The command that writes one file of what a table function of DuckDB reads."""
+    sql = f"COPY (FROM {reader}) TO 'all{ending}'"
+    return 'duckdb -c "' + SHELL.sub(r"\\\g<0>", sql) + '"'
 
 
 class Parquet:
@@ -141,6 +164,11 @@ def _opened(file: BufferedReader) -> pq.ParquetFile:
 
 FORMATS: dict[str, type[Parquet] | type[Csv]] = {".parquet": Parquet, ".csv": Csv}
 ENDINGS = " or ".join(FORMATS)
+READERS = {
+    ".tsv": (r"read_csv({}, delim = '\t', all_varchar = true)", ".csv"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), ("read_json({})", ".parquet")),
+}
+"""How DuckDB reads files that end so, and what they are best written as."""
 PARTITION = re.compile(r"([^=]+)=.*")
 """A folder of a partition, as other programs name it."""
 
@@ -159,12 +187,17 @@ def found_files(text: str, directory: Path, place: str) -> list[Path]:
     packed = compressed(text)
     if packed is not None:
         raise InputError(f"{place}: {packed}")
+    plain = directory / text
+    if os.path.isdir(plain):
+        raise InputError(f"{place}: {text} is a folder; {_files_of(plain, text)}")
     ending = Path(text).suffix.lower()
     if ending not in FORMATS:
+        reader, better = READERS.get(ending, ("", ""))
+        command = f", as by {_written_anew(reader.format(quote_text(text)), better)}" if reader else ""
         raise InputError(
-            f"{place}: {text} ends in {ending or 'no suffix'}; give files that end in {ENDINGS}", suggestions=FORMATS
+            f"{place}: {text} ends in {ending or 'no suffix'}; give files that end in {ENDINGS}{command}",
+            suggestions=FORMATS,
         )
-    plain = directory / text
     if os.path.lexists(plain) or not glob.has_magic(text):
         if not os.path.lexists(plain):
             raise InputError(f"{place}: the file {plain} does not exist; relative paths start at {directory.resolve()}")
@@ -173,6 +206,14 @@ def found_files(text: str, directory: Path, place: str) -> list[Path]:
     if not names:
         raise InputError(f"{place}: no file matches {text}; relative paths start at {directory.resolve()}")
     return [directory / name for name in names]
+
+
+def _files_of(folder: Path, text: str) -> str:
+    """The remedy where a folder is named."""
+    for pattern in (f"{depth}*{ending}" for depth in ("", "*/") for ending in FORMATS):
+        if next(folder.glob(pattern), None) is not None:
+            return f"name its files: {Path(text) / pattern}"
+    return f"name files that end in {ENDINGS}; it has none"
 
 
 class FileTable:
@@ -214,12 +255,14 @@ class FileTable:
         folders = [PARTITION.fullmatch(part) for part in path.parts[:-1] if part not in shared]
         lost = [match[1] for match in folders if match and match[1] not in names]
         if lost:
-            form = Path(self.name).suffix.lower().removeprefix(".")
             raise InputError(
                 f"{self._place}: {self.name}: the column {lost[0]} is in the names of folders and not in the files, "
-                f"which are read as they are. Write one file: duckdb -c \"COPY (FROM read_{form}('{self.name}', "
-                "hive_partitioning = true)) TO 'all.parquet'\""
+                f"which are read as they are. Write one file: {self._as_one('hive_partitioning')}"
             )
+
+    def _as_one(self, option: str) -> str:
+        form = Path(self.name).suffix.lower().removeprefix(".")
+        return _written_anew(f"read_{form}({quote_text(self.name)}, {option} = true)", ".parquet")
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
         schemas = []
@@ -227,7 +270,25 @@ class FileTable:
             with _readable(path, what) as file:
                 own = self._format.schema(file, columns, what)
             schemas.append((what, taken_schema([own.field(name) for name in columns], what)))
-        return common_schema(schemas)
+        return self._common(schemas)
+
+    def _common(self, schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+        """The schema of all files, each with its name. Raises InputError where a column has different types; in a file
+        in which it is NULL throughout it may have none."""
+        result = []
+        for position, first in enumerate(schemas[0][1]):
+            types: dict[pa.DataType, str] = {}
+            for what, schema in schemas:
+                types.setdefault(schema.field(position).type, what)
+            typed = {type_: what for type_, what in types.items() if not pa.types.is_null(type_)}
+            if len(typed) > 1:
+                (left, here), (right, there) = list(typed.items())[:2]
+                raise InputError(
+                    f"column {first.name} has the type {left} in {here} and {right} in {there}; write one type: "
+                    f"{self._as_one('union_by_name')}"
+                )
+            result.append(pa.field(first.name, next(iter(typed or types))))
+        return pa.schema(result)
 
     def parts(self, columns: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
         facts: list[FileFacts] = []

@@ -156,6 +156,8 @@ def _source_of(url: str, table: str | None, directory: Path) -> _Source:
     if path is not None and table is not None:
         raise InputError("files are a table by themselves; leave TABLE out")
     if path is None:
+        if table is None and ending(url) is not None:
+            raise InputError("files of a network are not read; copy them to this machine, and name the path")
         if table is None:
             raise InputError("which table of the database? name it after the URL")
         name, warehouse, address = TableName.parse(table), open_warehouse(url, Path.cwd()), parse_url(url)
