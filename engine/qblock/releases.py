@@ -488,7 +488,7 @@ class Release:
 
         with open_task(self.spec, name_values=self.name_values) as task:
             tables = dimension_tables(task)
-        return results.search.HierarchyTables(tables=tuple(load_hierarchies(self.spec, tables)))
+        return load_hierarchies(self.spec, tables)
 
     def own_files(self) -> Iterator[OwnFile]:
         """The files that the release lives on, which nothing else may be written to: spec, source, release file,

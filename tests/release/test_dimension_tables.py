@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import yaml
 
 from qblock.api import Release
 from qblock.errors import InputError
@@ -33,24 +34,27 @@ def rows_of(job: Job, name: str) -> list[tuple[Any, ...]]:
 
 
 def test_a_hierarchy_is_kept_as_a_table_that_a_spec_may_name(job: Job) -> None:
-    loaded = Release(job.write()).load_hierarchies().tables
-    assert Release(job.write()).load_hierarchies().tables == loaded
-    zips, ages = loaded
+    loaded = Release(job.write()).load_hierarchies()
+    assert Release(job.write()).load_hierarchies() == loaded
+    zips, ages = loaded.tables
     assert [zips.rpartition(".")[2], ages.rpartition(".")[2]] == ["hierarchy_people_zip", "hierarchy_people_age"]
     assert rows_of(job, zips) == ZIPS
     found = rows_of(job, ages)
     assert [row[0] for row in found] == sorted(str(age) for age in PEOPLE["age"])
     assert found[0][1:] == ("20-29", "20-39", "*")
     if job.engine == "duckdb":  # whose tables are in a file of their own
+        assert (loaded.file, loaded.entries) == ("qblock/hierarchies.duckdb", ())
         return
+    assert loaded.file is None
     before = job.run()
     named = copy.deepcopy(job.settings["attributes"])
-    named["zip"]["hierarchy"] = {"table": zips, "levels": LEVELS}
+    named["zip"] |= yaml.safe_load(loaded.entries[0])
+    assert named["zip"]["hierarchy"] == {"table": zips, "levels": LEVELS}
     job.set(attributes=named, versions={"joint": "none"})
     after = job.run(force=True)
     assert (after.version, after.digest) == (2, before.digest)
     # The table that is replaced is the one that is read.
-    assert Release(job.write()).load_hierarchies().tables == loaded
+    assert Release(job.write()).load_hierarchies() == loaded
     assert rows_of(job, zips) == ZIPS
 
 

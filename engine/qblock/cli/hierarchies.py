@@ -10,7 +10,7 @@ from qblock.cli.output import Json, Lines, SpecPath, deliver, load_release, tabl
 from qblock.errors import InputError, choices
 
 if TYPE_CHECKING:
-    from qblock.api import Checked
+    from qblock.api import Checked, HierarchyTables
 
 hierarchy = typer.Typer(
     help="Build, check and load generalization hierarchies.",
@@ -71,8 +71,17 @@ def _checked(checked: Checked) -> Lines:
 def load(spec: SpecPath, json_: Json = False) -> None:
     """Write the hierarchies as dimension tables.
 
-    A spec may name these tables. They lie in the schema qblock on PostgreSQL, in a file beside the ledger on DuckDB,
-    and in the schema of private.path on Spark.
+    They lie where the ledger is: in the schema qblock on PostgreSQL, or in a file of the private folder. Of a release
+    on Spark they lie in the schema of private.path. A spec of the same database may name them.
     """
     loaded = load_release(spec).load_hierarchies()
-    deliver(loaded, ["Loaded: " + ", ".join(loaded.tables)], json_)
+    deliver(loaded, _loaded(loaded), json_)
+
+
+def _loaded(loaded: HierarchyTables) -> Lines:
+    if loaded.file is not None:
+        yield f"Loaded, into {loaded.file}: {', '.join(loaded.tables)}"
+        yield "A query joins them after ATTACH; a spec cannot name tables of this file."
+        return
+    yield "Loaded. A spec of this database may name them:"
+    yield from loaded.entries

@@ -214,8 +214,8 @@ class Store(Database):
         yield
 
     @abstractmethod
-    def beside(self, name: str) -> Database:
-        """A database for other private tables; the same one where they are told apart by their names."""
+    def beside(self, file: str) -> Database:
+        """A database for other private tables: a file of that name, or the same one, where their names tell."""
 
     @abstractmethod
     def within(self, file: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,9 +14,13 @@ from qblock.hierarchy import Hierarchy, Layout, write_csv
 from qblock.ledger.stores import store_of
 from qblock.publish.helpers import shortened
 from qblock.publish.targets import write_dimensions
-from qblock.results.search import Checked
+from qblock.results.search import Checked, HierarchyTables
 from qblock.search.task import Task
 from qblock.spec import Spec
+from qblock.spec.written import flow
+
+FILE = "hierarchies.duckdb"
+"""Of dimension tables in the private folder, where the ledger is in a file."""
 
 
 def write_hierarchies(task: Task, directory: Path, *, force: bool = False, layout: Layout = "header") -> list[Path]:
@@ -74,20 +78,19 @@ def _by_values(task: Task) -> tuple[Hierarchy, ...]:
     return task.source.hierarchies
 
 
-def load_hierarchies(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
-    """Write dimension tables, replacing older ones; returns the names. No task may be open: the spec may name the very
-    tables, which its snapshot would lock.
+def load_hierarchies(spec: Spec, tables: Mapping[str, pa.Table]) -> HierarchyTables:
+    """Write dimension tables, replacing older ones. No task may be open: the spec may name the very tables, which its
+    snapshot would lock.
 
-    PostgreSQL: `qblock.hierarchy_RELEASE_ATTRIBUTE` in the source's database; DuckDB: the same name in
-    `qblock/hierarchies.duckdb` beside the spec; Spark: in the schema of `private.path`. A spec can name such a table as
-    a hierarchy.
+    PostgreSQL: `qblock.hierarchy_RELEASE_ATTRIBUTE` in the database of the ledger; Spark: in the schema of
+    `private.path`; beside a ledger in files: the same name in `hierarchies.duckdb`, which no spec can name.
     """
     elsewhere = write_dimensions(spec, tables)
     if elsewhere is not None:
-        return elsewhere
+        return _loaded(elsewhere, tables)
     store = store_of(spec)
     schema = ENGINES[store.engine].adapter.private_schema
-    beside = store.beside("hierarchies")
+    beside = store.beside(FILE)
     if beside == store:
         store.upgrade()
     engine = beside.create_engine()
@@ -102,7 +105,16 @@ def load_hierarchies(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
                     connection.execute(table.insert(), rows.to_pylist())
     finally:
         engine.dispose()
-    return [f"{schema}.{name}" if schema else name for name in tables]
+    if beside != store:
+        return HierarchyTables(tables=tuple(tables), entries=(), file=store.within(store.folder / FILE))
+    return _loaded([f"{schema}.{name}" for name in tables], tables)
+
+
+def _loaded(names: Sequence[str], tables: Mapping[str, pa.Table]) -> HierarchyTables:
+    """The answer for tables of a database, in order."""
+    levels = (rows.column_names for rows in tables.values())
+    entries = (f"hierarchy: {flow({'table': n, 'levels': of})}" for n, of in zip(names, levels, strict=True))
+    return HierarchyTables(tables=tuple(names), entries=tuple(entries), file=None)
 
 
 def _rows(hierarchy: Hierarchy) -> pa.Table:

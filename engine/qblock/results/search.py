@@ -150,6 +150,9 @@ class HierarchyFiles(Answer):
 
 
 class HierarchyTables(Answer):
-    """Dimension tables that were loaded."""
+    """Dimension tables that were loaded. entries: what a spec of the same database writes for each; file: the one of
+    DuckDB that they are in, relative to the spec, where no spec can name them; None in a database."""
 
     tables: tuple[str, ...]
+    entries: tuple[str, ...]
+    file: str | None

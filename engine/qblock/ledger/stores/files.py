@@ -187,8 +187,8 @@ class FileStore(Store):
     def close_crosswalk(self) -> None:
         self.crosswalk.close()
 
-    def beside(self, name: str) -> DuckdbFile:
-        return DuckdbFile(make_private(self.folder) / f"{name}.duckdb")
+    def beside(self, file: str) -> DuckdbFile:
+        return DuckdbFile(make_private(self.folder) / file)
 
     def within(self, file: Path) -> str:
         folder = self.folder.parent

@@ -46,7 +46,7 @@ class PostgresqlStore(Store, CrosswalkDatabase):
         self.heads = {}
         self.crosswalk = self
 
-    def beside(self, name: str) -> PostgresqlStore:
+    def beside(self, file: str) -> PostgresqlStore:
         return self
 
     def within(self, file: Path) -> str:
