@@ -36,6 +36,13 @@ SOURCE: tuple[Mutation, ...] = (
         tests=("tests/warehouse/test_spark_text.py::test_a_place_without_a_value_is_hashed_and_sums_do_not_overflow",),
     ),
     Mutation(
+        "the first row of a file without a header is told as names of columns",
+        "engines/source_files.py",
+        "            if self._format is Csv:",
+        "            if self._format is None:",
+        tests=("tests/release/test_source_file.py::test_a_lost_header_puts_no_row_into_ledger_or_log",),
+    ),
+    Mutation(
         "a leaf that equals another one as a value of the column counts its rows twice",
         "engines/values.py",
         "    if not observed:\n        _check_different",

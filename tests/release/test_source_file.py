@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,27 @@ def write(folder: Path, source: dict[str, Any], **more: Any) -> Path:
 def published(folder: Path, source: dict[str, Any], **more: Any) -> tuple[Spec, Published]:
     spec = load_spec(write(folder, source, **more))
     return spec, release(spec)
+
+
+def test_a_lost_header_puts_no_row_into_ledger_or_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first row is in the place of the names then."""
+    path = write(tmp_path, {"file": "people.csv", "types": {"age": "integer"}})
+    pc.write_csv(TABLE, tmp_path / "people.csv")
+    monkeypatch.chdir(tmp_path)
+    assert run(["release", str(path)]) == 0
+    pc.write_csv(TABLE, tmp_path / "people.csv", pc.WriteOptions(include_header=False))
+    assert run(["release", str(path), "--result", "result.json", "--log-format", "json"]) == 2
+    said = capsys.readouterr()
+    assert "the first line of people.csv names none of the columns that are needed: name, zip, age" in said.err
+    told = [said.err, said.out, (tmp_path / "result.json").read_text()]
+    with contextlib.closing(sqlite3.connect(tmp_path / "qblock" / "ledger.sqlite")) as ledger:
+        told.append("\n".join(ledger.iterdump()))
+    for value in ("person 0", "13053"):
+        assert not any(value in text for text in told), value
+    assert history(load_spec(path))["events"][-1]["state"] == "failed"
+    assert verify(load_spec(path)).problems == ()
 
 
 def test_parquet_csv_and_a_database_publish_the_same(tmp_path: Path) -> None:

@@ -95,6 +95,18 @@ class Csv:
             raise _wrong(error, file, what) from None
 
 
+def _check_header(what: str, names: Sequence[str], needed: Mapping[str, str]) -> None:
+    """Raise InputError where no column is there that is needed: then the header may be lost, and the names a row of the
+    data, which must not be in a message."""
+    known = {name.strip().casefold() for name in names}
+    if not any(name.strip().casefold() in known for name in needed):
+        place, columns = next(iter(needed.values())), ", ".join(needed)
+        raise InputError(
+            f"{place}: the first line of {what} names none of the columns that are needed: {columns}. A CSV file needs "
+            "a header: was it lost?"
+        )
+
+
 def _check_quotes(file: BufferedReader, what: str) -> None:
     """Raise InputError where a quote does not end: the reader would take all rows that follow for one value."""
     quotes = sum(chunk.count(b'"') for chunk in iter(lambda: file.read(BLOCK), b""))
@@ -241,6 +253,8 @@ class FileTable:
         for what, path in self._each():
             with _readable(path, what) as file:
                 names = self._format.names(file, what)
+            if self._format is Csv:
+                _check_header(what, names, needed)
             check_names(what, names, needed)
             self._check_partition(path, names)
             for name in self.types:
