@@ -81,6 +81,7 @@ def test_a_table_that_anyone_generalized(warehouse, qblock) -> None:
         ("q,s,weight\nq1,s1,0\n", "no weight above 0"),
         ("q,s\nq1,s1\n", "it has no column 'weight'"),
         ("q,q,weight\nq1,s1,1\n", "two columns are called 'q'"),
+        ("q1,q1,1\nq1,s1,1\n", "it has no column 'weight'"),
         ("s,weight\ns1,1\n", "it has no column 'q'"),
         ("q,t,weight\nq1,s1,1\n", "no column of a sensitive attribute (s)"),
     ],

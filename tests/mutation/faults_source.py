@@ -38,8 +38,8 @@ SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "the first row of a file without a header is told as names of columns",
         "engines/source_files.py",
-        "            if self._format is Csv:",
-        "            if self._format is None:",
+        "            _check_header(what, names, needed)\n",
+        "",
         tests=("tests/release/test_source_file.py::test_a_lost_header_puts_no_row_into_ledger_or_log",),
     ),
     Mutation(

@@ -50,18 +50,22 @@ def published(folder: Path, source: dict[str, Any], **more: Any) -> tuple[Spec, 
     return spec, release(spec)
 
 
+@pytest.mark.parametrize("file", ["people.csv", "people.parquet"])
 def test_a_lost_header_puts_no_row_into_ledger_or_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], file: str
 ) -> None:
-    """The first row is in the place of the names then."""
-    path = write(tmp_path, {"file": "people.csv", "types": {"age": "integer"}})
-    pc.write_csv(TABLE, tmp_path / "people.csv")
+    """The first row is in the place of the names then, also where another program makes Parquet of the file."""
+    csv = tmp_path / "people.csv"
+    path = write(tmp_path, {"file": file} | ({"types": {"age": "integer"}} if file == csv.name else {}))
+    pq.write_table(TABLE, tmp_path / "people.parquet")
+    pc.write_csv(TABLE, csv)
     monkeypatch.chdir(tmp_path)
     assert run(["release", str(path)]) == 0
-    pc.write_csv(TABLE, tmp_path / "people.csv", pc.WriteOptions(include_header=False))
+    pc.write_csv(TABLE, csv, pc.WriteOptions(include_header=False))
+    pq.write_table(pc.read_csv(csv), tmp_path / "people.parquet")
     assert run(["release", str(path), "--result", "result.json", "--log-format", "json"]) == 2
     said = capsys.readouterr()
-    assert "the first line of people.csv names none of the columns that are needed: name, zip, age" in said.err
+    assert f"{file} has none of the columns that are needed: name, zip, age" in said.err
     told = [said.err, said.out, (tmp_path / "result.json").read_text()]
     with contextlib.closing(sqlite3.connect(tmp_path / "qblock" / "ledger.sqlite")) as ledger:
         told.append("\n".join(ledger.iterdump()))

@@ -96,14 +96,14 @@ class Csv:
 
 
 def _check_header(what: str, names: Sequence[str], needed: Mapping[str, str]) -> None:
-    """Raise InputError where no column is there that is needed: then the header may be lost, and the names a row of the
-    data, which must not be in a message."""
+    """Raise InputError where no column is there that is needed: then the header may be lost, also of the CSV file that
+    another program made Parquet of, and the names a row of the data, which must not be in a message."""
     known = {name.strip().casefold() for name in names}
     if not any(name.strip().casefold() in known for name in needed):
         place, columns = next(iter(needed.values())), ", ".join(needed)
         raise InputError(
-            f"{place}: the first line of {what} names none of the columns that are needed: {columns}. A CSV file needs "
-            "a header: was it lost?"
+            f"{place}: {what} has none of the columns that are needed: {columns}. Was its header lost? The first "
+            "line of a CSV file names its columns"
         )
 
 
@@ -253,8 +253,7 @@ class FileTable:
         for what, path in self._each():
             with _readable(path, what) as file:
                 names = self._format.names(file, what)
-            if self._format is Csv:
-                _check_header(what, names, needed)
+            _check_header(what, names, needed)
             check_names(what, names, needed)
             self._check_partition(path, names)
             for name in self.types:

@@ -217,14 +217,15 @@ def _weights_of_file(path: Path, prior: str) -> dict[str, list[Any]]:
 
 
 def _check_header(columns: Sequence[str], prior: str) -> None:
-    twice = [name for name in columns if columns.count(name) > 1]
-    if twice:
-        raise InputError(f"{prior}: two columns are called {twice[0]!r}; rename one")
+    # First: without a header the names are values.
     if WEIGHT not in columns:
         raise InputError(
             f"{prior}: it has no column {WEIGHT!r}; write a header with the quasi-identifiers, the sensitive attribute "
             f"and {WEIGHT}"
         )
+    twice = [name for name in columns if columns.count(name) > 1]
+    if twice:
+        raise InputError(f"{prior}: two columns are called {twice[0]!r}; rename one")
 
 
 def _weight(text: str, prior: str, line: int) -> int:
